@@ -21,6 +21,7 @@ from sparsemodel.designs.tables.frames import frame_array, frame_of_dask, in_mem
 from sparsemodel.designs.tables.labels import labels_of
 from sparsemodel.designs.tables.parquet import ParquetRows, is_parquet
 from sparsemodel.interfaces import DataError, DataTypeError, Design, MissingDependencyError
+from sparsemodel.interfaces.numeric import is_masked
 
 _REAL = "biuf"
 
@@ -258,7 +259,7 @@ def _dense(matrix: Any, where: str) -> Design:
         if type(matrix).__module__.partition(".")[0] != "dask":
             raise
         raise _dask_is_missing(where, error) from error
-    if isinstance(matrix, np.ma.MaskedArray):
+    if is_masked(matrix):
         raise DataTypeError(f"{where} is a masked array; fill or drop the missing entries first.")
     _check_shape(array.shape, where)
     _check_kind(array.dtype, where)

@@ -159,8 +159,8 @@ class StackedDesign(Design):
     @property
     def overlapping(self) -> bool:
         """Return whether blocks share coordinates: those add up before they are squared."""
-        index = np.concatenate([[], *(index for index, _ in self._blocks)])
-        return np.unique(index).size < index.size
+        index = np.concatenate([np.empty(0, np.intp), *(index for index, _ in self._blocks)])
+        return index.size > 0 and int(np.bincount(index).max()) > 1
 
     def sampled_square_norms(self, rows: int) -> FloatArray | None:
         if self.overlapping:

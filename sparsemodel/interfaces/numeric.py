@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -23,6 +24,12 @@ IntArray: TypeAlias = NDArray[np.intp]
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 """Masks over coordinates or observations."""
+
+
+def is_masked(values: Any) -> bool:
+    """Return whether ``values`` are a masked array, without loading ``numpy.ma`` to ask it."""
+    loaded = sys.modules.get("numpy.ma")
+    return loaded is not None and isinstance(values, loaded.MaskedArray)
 
 
 def rowwise(factors: FloatArray, values: FloatArray) -> FloatArray:

@@ -11,6 +11,7 @@ import numpy as np, sparsemodel as sm
 w, b = sm.Variable(4), sm.Variable()
 goal = sm.minimize(sm.squared_loss(np.eye(4) @ w, [3.0, 0.1, -2.0, 0.0]) + sm.ridge(w, 0.1))
 assert sm.Problem(goal, sm.card(w) <= 2).solve().support.tolist() == [0, 2]
+assert "numpy.ma" not in sys.modules
 A = np.vstack([np.eye(4), -np.eye(4)])
 for loss in (sm.logistic_loss, sm.poisson_loss):
     goal = sm.minimize(loss(A @ w + b, [1.0, 0, 1, 0, 0, 0, 1, 0]) + sm.ridge(w, 0.1))

@@ -179,7 +179,7 @@ def shifts(design: Design) -> tuple[FloatArray, int] | None:
     n, p = design.shape
     if n < 2 or not shiftable(design):
         return None
-    rows = np.unique(np.linspace(0, n - 1, _ROWS).astype(np.intp))
+    rows = np.linspace(0, n - 1, min(n, _ROWS)).astype(np.intp)
     seen, full = design.restrict_rows(rows), np.arange(p)
     if isinstance(seen, SparseDesign):  # a column that is far from zero has no zeros
         stored = np.bincount(seen.array.tocoo().col, minlength=p)

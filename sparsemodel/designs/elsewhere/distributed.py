@@ -22,6 +22,7 @@ from sparsemodel.designs.elsewhere.workers import (
 )
 from sparsemodel.interfaces import Access, DataError, DataTypeError, Design, FloatArray, IntArray
 from sparsemodel.interfaces.design import RestrictedDesign
+from sparsemodel.interfaces.numeric import is_masked
 
 _ROW_BYTES = 2**26
 """Bytes of rows that are brought over at a time, where rows are asked for (64 MB)."""
@@ -274,7 +275,7 @@ def _blocks(array: Any, groups: tuple[tuple[slice, ...], ...]) -> list[Any]:
 def _checked(blocks: list[Any], shapes: list[tuple[int, int]]) -> list[Any]:
     """Return blocks if they are what the array says of them: real numbers of these shapes."""
     for block, shape in zip(blocks, shapes, strict=True):
-        if isinstance(block, np.ma.MaskedArray):
+        if is_masked(block):
             raise DataTypeError(
                 "A block of the Dask array is a masked array; fill the missing entries first, "
                 "with dask.array.ma.filled."

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sparsemodel.designs.elsewhere.foreign import fetched, is_foreign
 from sparsemodel.designs.tables.frames import frame_array, series_array
 from sparsemodel.interfaces import DataError, DataTypeError, FloatArray, IntArray, ModelError
-from sparsemodel.interfaces.numeric import whole_number
+from sparsemodel.interfaces.numeric import is_masked, whole_number
 
 
 def array_of(values: Any, where: str) -> Any:
@@ -28,7 +28,7 @@ def _plain(values: Any, where: str) -> npt.NDArray[Any]:
         values = array_of(values, where)
     if is_foreign(values):
         values = fetched(values, where)
-    if isinstance(values, np.ma.MaskedArray):
+    if is_masked(values):
         raise DataTypeError(f"{where} is a masked array; fill or drop the missing entries first.")
     try:
         return np.asarray(values)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sparsemodel.interfaces import DataError, FloatArray, InfeasibleError
-from sparsemodel.interfaces.numeric import least_squares
+from sparsemodel.interfaces.numeric import is_masked, least_squares
 from sparsemodel.modelling.expressions.values import real_array
 
 _SYMMETRY = 1e-8
@@ -217,7 +217,7 @@ def default_bounds(
 
 
 def _numbers(values: Any, where: str) -> FloatArray:
-    if np.ma.isMaskedArray(values) and np.any(np.ma.getmaskarray(values)):
+    if is_masked(values) and np.any(np.ma.getmaskarray(values)):
         raise DataError(
             f"{where} has masked entries, and a likelihood needs them all. Impute them, or drop "
             "their rows."
