@@ -145,12 +145,7 @@ def limited_path(
         sparsity = _with_total(form.sparsity, k) if along is None else along[k]
         return replace(form, sparsity=sparsity)
 
-    def facts(part: SparseRegression) -> Facts:
-        found = Facts(part, known)
-        found.structure()
-        return found
-
-    return searched_path(form, ks, facts, how, limited=limited)
+    return searched_path(form, ks, lambda part: Facts(part, known), how, limited=limited)
 
 
 def _with_total(sparsity: Cardinality, k: int) -> Cardinality:

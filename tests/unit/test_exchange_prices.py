@@ -14,6 +14,7 @@ from sparsemodel.interfaces import Box, Objective, Point
 from sparsemodel.numerics import Exchanges, RegressionObjective, minimise_on_support
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.models import ExchangeModels
+from sparsemodel.numerics.exchange.quadratics.forward import forward_selection
 from sparsemodel.numerics.exchange.quadratics.perturbations import completed, perturbed, promising
 
 P = 9
@@ -100,6 +101,33 @@ def test_what_promises_most_holds_the_best_changes_of_all() -> None:
 def minimum(objective: Objective, members: np.ndarray) -> float:
     support = np.union1d(members, objective.cardinality.free).astype(np.intp)
     return minimise_on_support(objective, support, objective.origin()).value
+
+
+@pytest.mark.parametrize("structure", ["plain", "scales", "far intercept", "weights", "rows"])
+def test_forward_selection_adds_what_lowers_the_minimum_most(structure: str) -> None:
+    objective = posed(structure)
+    here = begun(objective, np.empty(0, dtype=np.intp))
+    how: Any = {"guard": here.guard, "price": 0.0, "share": 1e-11}
+    chosen = forward_selection(here.rows, here.linear, 4, **how)
+    expected: list[int] = []
+    for _ in range(4):
+        rest = [j for j in np.flatnonzero(objective.cardinality.counted) if j not in expected]
+        expected.append(min(rest, key=lambda j: minimum(objective, np.array([*expected, j]))))
+    assert chosen.tolist() == expected
+    here.reset(chosen[:3])
+    dearest = here.insertions()[0][chosen[3]]
+    how["price"] = 1.001 * dearest
+    assert forward_selection(here.rows, here.linear, 4, **how).tolist() == expected[:3]
+
+
+def test_forward_selection_takes_no_column_twice_that_others_stand_for() -> None:
+    A = np.eye(6)[:, [0, 1, 2, 0, 1]]
+    w = sm.Variable(5)
+    loss = sm.squared_loss(A @ w, np.arange(6.0, 0.0, -1.0))
+    objective = RegressionObjective(sm.Problem(sm.minimize(loss), sm.card(w) <= 5).form)
+    here = begun(objective, np.empty(0, dtype=np.intp))
+    chosen = forward_selection(here.rows, here.linear, 5, guard=here.guard, price=0.0, share=1e-11)
+    assert chosen.tolist() == [0, 1, 2]
 
 
 def check(objective: Objective, exchanges: Exchanges, copy: int = 0, rtol: float = 1e-9) -> None:

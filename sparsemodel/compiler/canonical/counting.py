@@ -215,5 +215,7 @@ def _layers(
 
 def _rank(layers: tuple[Layer, ...], number: int) -> int:
     """Return how many units may be nonzero together under limits on parts of them."""
+    if not layers:
+        return number
     free = Cardinality(number, number, limits=layers)
     return int(best_units(free, np.zeros(number)).size)

@@ -65,20 +65,20 @@ class Facts(FactSheet):
         found: T = self.known[key]
         return found
 
-    def structure(self) -> None:
+    @staticmethod
+    def _structure(sheet: FactSheet, form: SparseRegression) -> None:
         """Record what the losses and sizes say without touching the data."""
-        form = self.form
         for number, term in enumerate(form.terms, start=1):
             of = f" {number}" if len(form.terms) > 1 else ""
-            self.record(f"loss{of}", _traits(term), "declared", "by the loss")
-            self.record(f"design{of}", term.design.describe(), "declared", "its format")
+            sheet.record(f"loss{of}", _traits(term), "declared", "by the loss")
+            sheet.record(f"design{of}", term.design.describe(), "declared", "its format")
         counted = form.ridge[form.sparsity.counted]
         if counted.size and counted.min() > 0.0:
             text = f"{counted.min():g}" + ("" if np.ptp(counted) == 0 else f" to {counted.max():g}")
-            self.record("strong convexity", text, "declared", "the ridge")
+            sheet.record("strong convexity", text, "declared", "the ridge")
         else:
             text = "no ridge on every counted coordinate"
-            self.record("strong convexity", "none known", "derived", text)
+            sheet.record("strong convexity", "none known", "derived", text)
 
     def read_later(self, form: Form, gradient: FloatArray | None) -> Deferred[Fact]:
         """Return the facts for a plan of the reduced ``form``; unread ones cost nothing."""
@@ -86,6 +86,7 @@ class Facts(FactSheet):
 
         def everything() -> tuple[Fact, ...]:
             sheet = FactSheet()
+            self._structure(sheet, user)
             if isinstance(form, SparseRegression):
                 self._for_readers(sheet, user, form, gradient)
             new = [fact for fact in self.recorded if fact.name == "correlation"]

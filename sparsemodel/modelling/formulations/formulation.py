@@ -103,6 +103,8 @@ class CompiledProblem(ABC):
 
         Where several variables are counted, indices go on from one to the next, and all have names.
         """
+        if len(self.layout.variables) == 1 and self.layout.variables[0].names is None:
+            return chosen, None
         starts = np.array([*self.layout.starts, self.form.cardinality.size])
         owners = np.unique(_owners(starts, np.flatnonzero(self.counted)))
         heights = np.diff(starts)[owners]

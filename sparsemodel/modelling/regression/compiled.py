@@ -89,7 +89,6 @@ class Compiled(CompiledProblem):
 
                     check_adjoint(term.design)
             facts = Facts(self.form, self._known)
-            facts.structure()
             self._reduced = reduce_form(self.form, facts)
             self._facts = facts
         return self._facts, self._reduced

@@ -79,10 +79,10 @@ def minimise_few(
         progress = _norm(left)
         if after >= value and progress >= 0.5 * size:  # rounding has taken over
             if progress < size and after <= value:
-                x = moved
+                x, states = moved, following
             break
         x, states, value, gradient, size = moved, following, after, left, progress
-    return objective.point(support, x)
+    return objective.predicted(support, x, states)
 
 
 def _columns(objective: Objective, support: IntArray) -> list[FloatArray] | None:
@@ -116,8 +116,12 @@ def safe_inverse(matrix: FloatArray, least: float) -> FloatArray | None:
     Of each row and column the others must leave more than ``least``, which is one over the
     diagonal of the inverse.
     """
-    inverses, safe = safe_inverses(matrix[None], least)
-    return inverses[0] if safe[0] else None
+    try:
+        inverse = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return None
+    own = inverse.diagonal()
+    return inverse if own.min() > 0.0 and own.max() * least < 1.0 else None
 
 
 def safe_inverses(matrices: FloatArray, least: float) -> tuple[FloatArray, BoolArray]:

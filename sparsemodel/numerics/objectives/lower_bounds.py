@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import final
 
 import numpy as np
 
-from sparsemodel.interfaces import FloatArray, Point, SparseRegression, coordinate_scores
-from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.interfaces import (
+    FloatArray,
+    IntArray,
+    Point,
+    SparseRegression,
+    coordinate_scores,
+)
 
 _UNIT = 2.0**-53
 _SINGLE = 16.0 * _UNIT
@@ -37,26 +43,54 @@ class BestBound:
             self.value = max(self.value, merit)
 
 
-def strong_convexity_bound(form: SparseRegression, at: Point, gradient: FloatArray) -> float:
-    r"""Return :math:`f(x) - \sum_j s_j`, which bounds the optimum from below up to rounding.
+@final
+class StrongConvexityBound:
+    r"""What the ridge and one gradient say of the optimum.
 
     With :math:`q_j = \lambda_j x_j - g_j`, minimising the quadratic minorant of ``f`` at ``x`` over
     the sparse set leaves :math:`f - g^\top x + \frac12\sum\lambda_j x_j^2` minus the ``k`` largest
     :math:`q_j^2/(2\lambda_j)`. Coordinates without ridge are left out: it is a bound only where
     their gradient is exactly zero. A certificate recomputes it with care.
     """
-    sparsity, counted = form.sparsity, form.sparsity.counted
-    root = np.sqrt(form.ridge)
-    root = root if at.x.ndim == 1 else root[:, None]
-    # Divided before it is squared: squares of small numbers vanish, their quotients do not.
-    shares = gradient / np.where(root > 0.0, root, np.inf)
-    scores = 0.5 * coordinate_scores(root * at.x - shares)
-    value = at.value - float(np.vdot(gradient, at.x))
-    value += 0.5 * float(coordinate_scores(root * at.x).sum())
-    value -= float(scores[~counted].sum())
-    units = sparsity.unit_scores(scores)
-    best = units[top_k(units, sparsity.budget)]
-    return value - float(np.maximum(best - sparsity.price, 0.0).sum())
+
+    def __init__(self, form: SparseRegression) -> None:
+        self._sparsity, self._terms = form.sparsity, form.terms
+        free = form.sparsity.free
+        self.unpenalised: IntArray = free[form.ridge[free] <= 0.0]
+        root = np.sqrt(form.ridge)
+        self._root = root[:, None] if form.matrix else root
+        self._divisor = np.where(self._root > 0.0, self._root, np.inf)
+
+    def __call__(self, at: Point, gradient: FloatArray) -> float:
+        """Return what bounds the optimum from below, up to rounding."""
+        sparsity, rooted = self._sparsity, self._root * at.x
+        # Divided before it is squared: squares of small numbers vanish, their quotients do not.
+        scores = 0.5 * coordinate_scores(rooted - gradient / self._divisor)
+        value = at.value - float(np.vdot(gradient, at.x)) + 0.5 * float(np.vdot(rooted, rooted))
+        if sparsity.free.size:
+            value -= float(scores[sparsity.free].sum())
+        units, k = sparsity.unit_scores(scores), sparsity.budget
+        if 0 < k < units.size:
+            best = np.partition(units, units.size - k)[units.size - k :]
+        else:
+            best = units[:k]
+        return value - float(np.maximum(best - sparsity.price, 0.0).sum())
+
+    def pull(self, pulls: tuple[FloatArray, ...]) -> float:
+        """Return what the gradient in an unpenalised coordinate would be without cancellation.
+
+        ``pulls`` are the gradients in the predictions.
+        """
+        if not self.unpenalised.size:
+            return 0.0
+        return math.fsum(
+            norm * float(np.linalg.norm(r)) for norm, r in zip(self._norms, pulls, strict=True)
+        )
+
+    @cached_property
+    def _norms(self) -> tuple[float, ...]:
+        free = (term.design.restrict(self.unpenalised) for term in self._terms)
+        return tuple(float(np.linalg.norm(columns.to_array())) for columns in free)
 
 
 def rounding_of_value(

@@ -26,7 +26,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.interfaces.numeric import rowwise
 from sparsemodel.numerics.objectives.columns import SupportColumns
-from sparsemodel.numerics.objectives.lower_bounds import BestBound, strong_convexity_bound
+from sparsemodel.numerics.objectives.lower_bounds import BestBound, StrongConvexityBound
 from sparsemodel.numerics.objectives.one_reading import derivatives
 from sparsemodel.numerics.objectives.outputs import hessian_of_outputs
 
@@ -101,28 +101,31 @@ class RegressionObjective(OfRegression):
         self._ridge = form.ridge
         self._cheap = all(Access.COLUMNS in term.design.access for term in form.terms)
         self._columns = SupportColumns(form.terms)
-        self._counted = form.sparsity.counted
-        ridged = form.ridge[self._counted]
+        ridged = form.ridge[form.sparsity.counted]
         self._has_bound = ridged.size > 0 and bool(np.all(ridged > 0.0))
-        free = form.sparsity.free
-        self._unpenalised = free[form.ridge[free] <= 0.0]
         self.bounds = BestBound()
         self._last_read: list[Point] = []
 
     # ---- values ------------------------------------------------------------------------------
 
     def point(self, support: IntArray, values: FloatArray) -> Point:
-        x = np.zeros(self.shape)
         if not support.size:
             predictions = tuple(
                 np.zeros((t.design.shape[0], *self.shape[1:])) for t in self._form.terms
             )
-            return Point(x, support, self.value_at(support, values, predictions), predictions)
-        x[support] = values
+            return self.predicted(support, values, predictions)
         if not self._cheap and self._read_at_once(support):
-            return self._point_in_one_reading(x, support, values)
+            return self._point_in_one_reading(support, values)
         predictions = tuple(design.matvec(values) for design in self.columns(support))
         self._count_restricted()
+        return self.predicted(support, values, predictions)
+
+    def predicted(
+        self, support: IntArray, values: FloatArray, predictions: tuple[FloatArray, ...]
+    ) -> Point:
+        """Return a point whose predictions are known."""
+        x = np.zeros(self.shape)
+        x[support] = values
         return Point(x, support, self.value_at(support, values, predictions), predictions)
 
     def _read_at_once(self, support: IntArray) -> bool:
@@ -132,15 +135,15 @@ class RegressionObjective(OfRegression):
         self.columns(support)
         return not self._columns.at_hand
 
-    def _point_in_one_reading(self, x: FloatArray, support: IntArray, values: FloatArray) -> Point:
+    def _point_in_one_reading(self, support: IntArray, values: FloatArray) -> Point:
         """Return a point with its gradient, and its Hessian where that is cheap beside it."""
         for known in self._last_read:
-            if np.array_equal(known.support, support) and np.array_equal(known.x, x):
+            if np.array_equal(known.support, support) and np.array_equal(known.x[support], values):
                 return known
         few = support.size**2 <= _SQUARES * self.shape[0]
         found, gradient, hessian = derivatives(self._form, support, values, hessian=few)
         self.work.passes += 0.5
-        at = Point(x, support, self.value_at(support, values, found), found)
+        at = self.predicted(support, values, found)
         at.memo.gradient, at.memo.hessian = gradient, hessian
         if self._has_bound:
             self._keep_bound(at, gradient, self.prediction_gradients(at))
@@ -182,29 +185,17 @@ class RegressionObjective(OfRegression):
         Unpenalised coordinates leave a bound only where their gradient vanishes exactly. Where it
         nearly does, the point is worth a certificate's care, and nothing is claimed about it here.
         """
-        merit = strong_convexity_bound(self._form, at, gradient)
+        merit = self._ridge_bound(at, gradient)
         if merit <= self.bounds.value:  # proved already
             return
-        left = gradient[self._unpenalised]
-        if np.any(np.abs(left) > _BALANCED * self._pull(pulls)):
+        left = gradient[self._ridge_bound.unpenalised]
+        if np.any(np.abs(left) > _BALANCED * self._ridge_bound.pull(pulls)):
             return
         self.bounds.offer(at, merit, proved=not left.any())
 
-    def _pull(self, pulls: tuple[FloatArray, ...]) -> float:
-        """Return what the gradient in an unpenalised coordinate would be without cancellation."""
-        if not self._unpenalised.size:
-            return 0.0
-        return math.fsum(
-            norm * float(np.linalg.norm(r))
-            for norm, r in zip(self._unpenalised_norms, pulls, strict=True)
-        )
-
     @cached_property
-    def _unpenalised_norms(self) -> tuple[float, ...]:
-        return tuple(
-            float(np.linalg.norm(t.design.restrict(self._unpenalised).to_array()))
-            for t in self._form.terms
-        )
+    def _ridge_bound(self) -> StrongConvexityBound:
+        return StrongConvexityBound(self._form)
 
     def bound_at(self, point: Point) -> None:
         """Take the gradient at ``point`` if the bounds so far say no more than the infimum does.

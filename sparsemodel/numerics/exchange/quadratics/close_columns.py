@@ -11,10 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemodel.interfaces import IntArray
+from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 
 _CLOSE = 3e-3
 """Difference of two columns, as a share of them, up to which they are a pair."""
+_FEW, _ALIKE = 128, 0.99
+"""Columns of which all pairs are compared at once, and the correlation from which one is close."""
 _NEIGHBOURS = 8
 """Columns that each is compared with, in the order of one number that pairs nearly share."""
 _KNOWN = 16
@@ -48,6 +51,15 @@ def _dependent(search: Exchanges) -> list[IntArray]:
     return list(best[:, None])
 
 
+def _any_alike(rows: HessianRows) -> bool:
+    """Return whether two of few columns are nearly multiples of each other; True of many."""
+    everything = np.arange(rows.size)
+    if rows.size > _FEW or not rows.known(everything).all():
+        return True
+    alike = np.abs(rows.rows(everything)) >= _ALIKE
+    return bool(np.count_nonzero(alike) > np.count_nonzero(rows.diagonal))
+
+
 def _pairs(search: Exchanges) -> list[IntArray]:
     r"""Return pairs of nearly equal columns whose difference may fit the residual.
 
@@ -55,6 +67,8 @@ def _pairs(search: Exchanges) -> list[IntArray]:
     the difference of the scaled columns, which so gains about
     :math:`\|r_i \mp r_j\|^2 / d^2`. Only rows that are at hand are read.
     """
+    if not _any_alike(search.rows):
+        return []
     rows = search.g[0, :_KNOWN]
     outside = np.isfinite(search.s[0])
     sizes = np.sqrt(np.mean(np.square(rows[:, outside]), axis=1)) if outside.any() else rows[:, 0]

@@ -12,6 +12,7 @@ from sparsemodel.interfaces import FloatArray, IntArray, Objective
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, descend_abreast, least_gain
 from sparsemodel.numerics.exchange.quadratics.close_columns import proposals
+from sparsemodel.numerics.exchange.quadratics.forward import forward_selection
 from sparsemodel.numerics.exchange.quadratics.perturbations import (
     completed,
     perturbed,
@@ -177,6 +178,8 @@ class ExchangeSearch:
         columns that gain something together; else only where no change is worth anything at first.
         """
         before, together, settled = -np.inf, -np.inf, 0
+        if not (self._current.size or self._many) and self.rows.exact:
+            self._select()
         for _ in range(steps):
             if over():
                 return False
@@ -234,6 +237,15 @@ class ExchangeSearch:
             return self._improve()
         now.exchange(slots, members)
         return True
+
+    def _select(self) -> None:
+        """Fill the empty support by what gains most, one coordinate after the other."""
+        now = self._current
+        how = {"guard": now.guard, "price": self._price, "share": NEGLIGIBLE}
+        chosen = forward_selection(self.rows, self.linear, self._most, **how)
+        if chosen.size:
+            now.reset(chosen)
+            self.exchanges += chosen.size
 
     def _wanted(self, gains: FloatArray, into: int) -> IntArray:
         """Return the coordinate that enters, and what may enter next where its row is read."""
