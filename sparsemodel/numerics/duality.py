@@ -77,17 +77,22 @@ def dual_value(form: SparseRegression, a: Dual, least: float) -> float:
 def conjugate_slope(loss: IntervalConjugable, a: FloatArray, y: FloatArray) -> FloatArray:
     r"""Return :math:`(\ell^*)'(a)`, by a difference quotient that stays in the domain.
 
-    Exact up to rounding where the conjugate is quadratic or linear. At an end of the domain where
-    the slope is infinite (logistic loss) it is finite and points inwards.
+    Exact up to rounding where the conjugate is quadratic or linear, at the ends of the domain as
+    well, where it is that of the parabola through three points. Where the slope is infinite there
+    (logistic loss) it is finite and points inwards.
     """
     low, high = loss.dual_interval(y)
     width = np.minimum(high - low, 1.0 + np.abs(a))
     h = _DIFFERENCE * width
-    left, right = np.maximum(a - h, low), np.minimum(a + h, high)
-    difference = loss.conjugate(right, y) - loss.conjugate(left, y)
-    span = right - left
-    out = np.zeros_like(a)
-    np.divide(difference, span, out=out, where=span > 0.0)
+    middle = np.clip(a, low + h, high - h)
+    left, right = np.maximum(middle - h, low), np.minimum(middle + h, high)
+    rise, drop = loss.conjugate(right, y), loss.conjugate(left, y)
+    out, inside = np.zeros_like(a), right > left
+    np.divide(rise - drop, right - left, out=out, where=inside)
+    moved = inside & (middle != a)
+    if np.any(moved):
+        bend = (rise + drop - 2.0 * loss.conjugate(middle, y))[moved] / h[moved] ** 2
+        out[moved] += bend * (a - middle)[moved]
     return out
 
 

@@ -55,8 +55,8 @@ def test_diht(mean_loss, run, H, same, loss):
     N = len(problem.y)
     theirs = diht(problem, 10, H, lambda t: N / (MU[loss] * (t + 2.0)))
     states = run(DIHT.as_published(), problem)
-    same([s.a[0] for s in states], [a for a, _ in theirs], least=8, rtol=1e-6)
-    same([s.current.x for s in states], [w for _, w in theirs], least=8, rtol=1e-6)
+    same([s.a[0] for s in states], [a for a, _ in theirs], least=8, rtol=1e-9)
+    same([s.current.x for s in states], [w for _, w in theirs], least=8, rtol=1e-9)
 
 
 def test_diht_for_the_hinge_loss(mean_loss, run, H, same):
@@ -66,7 +66,7 @@ def test_diht_for_the_hinge_loss(mean_loss, run, H, same):
     c = states[0].scale
     assert c in (1e-2, 1e-1, 1.0, 1e1, 1e2)
     theirs = diht(problem, 10, H, lambda t: c * len(problem.y) / (t + 2.0))
-    same([s.a[0] for s in states], [a for a, _ in theirs], least=4, rtol=1e-6)
+    same([s.a[0] for s in states], [a for a, _ in theirs], least=4, rtol=1e-9)
 
 
 def test_the_constant_step(mean_loss, run, H, same):
@@ -74,8 +74,8 @@ def test_the_constant_step(mean_loss, run, H, same):
     problem = mean_loss("squared")
     theirs = diht(problem, 10, H, lambda t: constant_step(problem))
     states = run(DIHT.as_published(schedule="constant"), problem)
-    same([s.a[0] for s in states], [a for a, _ in theirs], least=8, rtol=1e-6)
-    same([s.current.x for s in states], [w for _, w in theirs], least=8, rtol=1e-6)
+    same([s.a[0] for s in states], [a for a, _ in theirs], least=8, rtol=1e-9)
+    same([s.current.x for s in states], [w for _, w in theirs], least=8, rtol=1e-9)
 
 
 def test_the_constant_step_asks_for_curvature(mean_loss):
@@ -104,8 +104,8 @@ def test_sdiht(mean_loss, run, H, same, loss, m, schedule):
 
     theirs = diht(problem, 10 * m, H, eta, m, rng)[m - 1 :: m]
     states = run(SDIHT.as_published(batches=m, schedule=schedule), problem, seed=3)
-    same([s.a[0] for s in states], [a for a, _ in theirs], least=8, rtol=1e-5)
-    same([s.current.x for s in states], [w for _, w in theirs], least=8, rtol=1e-5)
+    same([s.a[0] for s in states], [a for a, _ in theirs], least=8, rtol=1e-8)
+    same([s.current.x for s in states], [w for _, w in theirs], least=8, rtol=1e-8)
 
 
 def ht_svrg(problem, stages, H, *, k, m, eta, omega, rng):
