@@ -6,14 +6,18 @@ greedy methods; then GraHTP beside an l1-penalised fit with as many features.
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from common import (
     Options,
+    Trials,
     curve,
     for_the_page,
     headline,
@@ -39,25 +43,29 @@ METHODS = {
 }
 
 
-def problems(chosen: Options) -> dict[str, tuple[Any, Any]]:
-    if chosen.data is not None:
-        return own_data(chosen.data)
-    digits, bladder = shipped("mnist5k"), shipped("bladder22k")
+WHAT = ("objective", "error", "s")
+DIGITS, TISSUE, TEXT = "digits 4, 9 and probes", "bladder tissue", "mail"
+
+
+def read(name: str, folder: str) -> tuple[Any, Any]:
+    if folder:
+        return own_data(Path(folder))[name]
+    data = shipped({DIGITS: "mnist5k", TISSUE: "bladder22k", TEXT: "spam_text"}[name])
     from benchmarks.data.transforms import probe_features, tfidf
 
-    four_nine = np.isin(digits.y, (4, 9))
-    probes = probe_features(digits.X[four_nine])[0] / 999.0
-    found = {
-        "digits 4, 9 and probes": (probes.astype(float), digits.y[four_nine] == 9),
-        "bladder tissue": ((bladder.X - bladder.X.mean(0)) / bladder.X.std(0), bladder.y == 1),
-    }
-    if chosen.full:
-        mail = shipped("spam_text")
-        found["mail"] = (tfidf(mail.X), mail.y == 1)
-    return found
+    if name == DIGITS:
+        four_nine = np.isin(data.y, (4, 9))
+        probes = probe_features(data.X[four_nine])[0] / 999.0
+        return probes.astype(float), data.y[four_nine] == 9
+    if name == TISSUE:
+        return (data.X - data.X.mean(0)) / data.X.std(0), data.y == 1
+    return tfidf(data.X), data.y == 1
 
 
-def halves(X: Any, y: Any, seed: int) -> tuple[Any, Any, Any, Any]:
+@cache
+def halves(name: str, folder: str, seed: int) -> tuple[Any, Any, Any, Any]:
+    """Return data and labels to learn from and, a quarter of them, to test with."""
+    X, y = read(name, folder)
     order = np.random.default_rng(seed).permutation(len(y))
     test, train = np.sort(order[: len(y) // 4]), np.sort(order[len(y) // 4 :])
     X = sp.csr_array(X) if sp.issparse(X) else X
@@ -86,44 +94,52 @@ def l1(X: Any, y: Any, strength: float) -> tuple[Any, float]:
     return model.coef_[0], time.process_time() - began
 
 
-def beside_l1(chosen: Options, A: Any, b: Any, B: Any, c: Any) -> list[tuple[float, ...]]:
-    """Return sizes of l1 fits, the test errors and CPU seconds of these and of GraHTP."""
-    points = []
-    for strength in chosen.pick((0.1, 0.3, 1.0, 3.0), (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)):
-        w, cpu = l1(A, b, strength * 100 / A.shape[0])
-        if k := int(np.count_nonzero(w)):
-            answer = logistic(A, b, k, "grahtp", ridge=RIDGE)
-            points.append((k, error(B, c, w), error(B, c, answer.x), cpu, answer.cpu))
-    return sorted(points)
+def trial(folder: str, name: str, seed: int, label: str, size: float) -> dict[str, float]:
+    """Return what a method finds with ``size`` features, or the l1 fit of this strength."""
+    A, b, B, c = halves(name, folder, seed)
+    if label == "l1":
+        w, cpu = l1(A, b, size * 100 / A.shape[0])
+        return {"k": int(np.count_nonzero(w)), "error": error(B, c, w), "s": cpu}
+    answer = logistic(A, b, int(size), METHODS[label], ridge=RIDGE)
+    return dict(zip(WHAT, (answer.value, error(B, c, answer.x), answer.cpu), strict=True))
 
 
 def main(chosen: Options) -> None:
-    given = problems(chosen)
-    rows, beside = [], []
-    figure, axes = panels(len(given), 4, width=10.5, height=2.5)
-    for line, (name, (X, y)) in enumerate(given.items()):
-        A, b, B, c = halves(X, y, chosen.seed)
-        most = 40 if A.shape[0] < 100 else 100
-        ks = (
-            range(100, 1001, 100)
-            if chosen.full and most == 100
-            else range(most // 5, most + 1, most // 5)
-        )
-        found: dict[str, list[tuple[float, float, float]]] = {label: [] for label in METHODS}
-        logistic(A[:20, :20], b[:20], 1, ridge=1.0)  # imports are not part of the times
-        for k in ks:
-            for label, backend in METHODS.items():
-                answer = logistic(A, b, k, backend, ridge=RIDGE)
-                found[label].append((answer.value, error(B, c, answer.x), answer.cpu))
-                rows.append((name, k, label, *found[label][-1]))
-        for label, numbers in found.items():
-            for place, values in enumerate(zip(*numbers, strict=True)):
-                curve(axes[4 * line + place], label, ks, values)
-        points = beside_l1(chosen, A, b, B, c)
-        beside += [(name, *point) for point in points]
-        sizes, theirs, ours, *_ = zip(*points, strict=True)
-        curve(axes[4 * line + 3], "l1", sizes, theirs)
-        curve(axes[4 * line + 3], "GraHTP", sizes, ours)
+    trials, folder = Trials(chosen, "grahtp_logistic", trial), os.fspath(chosen.data or "")
+    shown = chosen.pick((DIGITS, TISSUE), (DIGITS, TISSUE, TEXT))
+    names = tuple(own_data(chosen.data)) if chosen.data else shown
+    rows: list[Any] = []
+    beside: list[Any] = []
+    figure, axes = panels(len(names), 4, width=10.5, height=2.5)
+    logistic(np.eye(4), [0, 1, 0, 1], 1, ridge=1.0)  # imports are not part of the times
+    for line, name in enumerate(names):
+
+        def run(label: str, size: float, name: str = name) -> dict[str, float]:
+            return trials(folder, name, chosen.seed, label, size)
+
+        few = len(halves(name, folder, chosen.seed)[1]) < 100
+        most, ks = (40, range(8, 41, 8)) if few else (100, range(20, 101, 20))
+        if chosen.full:
+            ks = range(4, most + 1, 4) if few else (20, 40, 60, 80, *range(100, 1001, 100))
+        found = {k: {label: run(label, k) for label in METHODS} for k in ks}
+        found = {k: numbers for k, numbers in found.items() if all(numbers.values())}
+        for k, numbers in found.items():
+            rows += [(name, k, label, *each.values()) for label, each in numbers.items()]
+        for place, what in enumerate(WHAT):
+            for label in METHODS:
+                values = [numbers[label][what] for numbers in found.values()]
+                curve(axes[4 * line + place], label, list(found), values)
+        points = []
+        for strength in chosen.pick((0.1, 0.3, 1.0, 3.0), (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)):
+            theirs = run("l1", strength)
+            ours = run("GraHTP", theirs["k"]) if theirs.get("k") else {}
+            if ours:
+                errors, seconds = (theirs["error"], ours["error"]), (theirs["s"], ours["s"])
+                points.append((theirs["k"], *errors, *seconds))
+        beside += [(name, *point) for point in sorted(points)]
+        for label, place in (("l1", 1), ("GraHTP", 2)):
+            sizes = [point[0] for point in sorted(points)]
+            curve(axes[4 * line + 3], label, sizes, [point[place] for point in sorted(points)])
         headline(axes[4 * line], name)
         for place, what in enumerate(
             ("objective", "test error, %", "CPU seconds", "test error, %")

@@ -8,12 +8,16 @@ The ridge is the paper's mu ||x||^2 with mu = 1e-6 / m, which is a weight of 2 m
 
 from __future__ import annotations
 
+import os
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from common import (
     Options,
+    Trials,
     curve,
     for_the_page,
     headline,
@@ -31,29 +35,33 @@ from common import (
 import sparsemodel as sm
 
 METHODS = {"NTGP": "ntgp", "IIHT": "iiht", "GraSP": "grasp", "NHTP": "nhtp", "default": None}
+WHAT = ("training loss", "test loss", "s")
+GENES, TEXT = ("leukaemia", "tumours", "bladder tissue"), "mail"
+SHIPPED = {"bladder tissue": "bladder22k", TEXT: "spam_text"}
 
 
-def problems(chosen: Options) -> dict[str, tuple[Any, Any, Any]]:
-    """Return ``{name: (X, y, test rows)}``."""
-    if chosen.data is not None:
-        given = own_data(chosen.data)
-        return {name: (X, y, every_fourth(len(y))) for name, (X, y) in given.items()}
-    khan, golub, bladder = sm.datasets.load_khan(), sm.datasets.load_golub(), shipped("bladder22k")
-    from benchmarks.data.transforms import tfidf
+@cache
+def problem(name: str, folder: str) -> tuple[Any, Any, Any, Any]:
+    """Return data and labels to learn from and to test with."""
+    if folder:
+        X, y = own_data(Path(folder))[name]
+        test = every_fourth(len(y))
+    elif name == "tumours":
+        khan = sm.datasets.load_khan()
+        X, y, test = khan.X, khan.y == 1, khan.extra["is_test"]
+    else:
+        golub = name == "leukaemia"
+        data = sm.datasets.load_golub() if golub else shipped(SHIPPED[name])
+        X, y, test = data.X, data.y == 1, every_fourth(data.y.size)
+    if not folder and name != TEXT:
+        X = (X - X[~test].mean(0)) / (X[~test].std(0) + 1e-12)
+    elif not folder:
+        from benchmarks.data.transforms import tfidf
 
-    found = {
-        "leukaemia": (golub.X, golub.y == 1, every_fourth(golub.y.size)),
-        "tumours": (khan.X, khan.y == 1, khan.extra["is_test"]),
-        "bladder tissue": (bladder.X, bladder.y == 1, every_fourth(bladder.y.size)),
-    }
-    found = {
-        name: ((X - X[~test].mean(0)) / (X[~test].std(0) + 1e-12), y, test)
-        for name, (X, y, test) in found.items()
-    }
-    if chosen.full:
-        mail = shipped("spam_text")
-        found["mail"] = (tfidf(mail.X), mail.y == 1, every_fourth(mail.y.size))
-    return found
+        X = tfidf(X)
+    X = sp.csr_array(X) if sp.issparse(X) else X
+    y = np.asarray(y, dtype=float)
+    return X[~test], y[~test], X[test], y[test]
 
 
 def every_fourth(n: int) -> Any:
@@ -65,33 +73,36 @@ def loss(A: Any, y: Any, x: Any) -> float:
     return float(np.mean(np.logaddexp(0.0, u) - y * u))
 
 
+def trial(folder: str, name: str, k: int, label: str) -> dict[str, float]:
+    """Return both losses and the CPU seconds of a method."""
+    A, b, B, c = problem(name, folder)
+    answer = logistic(A, b, k, METHODS[label], ridge=2e-6 / len(b))
+    return dict(zip(WHAT, (loss(A, b, answer.x), loss(B, c, answer.x), answer.cpu), strict=True))
+
+
 def main(chosen: Options) -> None:
-    given = problems(chosen)
+    trials, folder = Trials(chosen, "nhtp_real", trial), os.fspath(chosen.data or "")
+    names = tuple(own_data(chosen.data)) if chosen.data else chosen.pick(GENES, (*GENES, TEXT))
     logistic(np.eye(4), [0, 1, 0, 1], 1, ridge=1.0)  # imports are not part of the times
     rows: list[Any] = []
-    figure, axes = panels(3, len(given), height=2.1)
-    for column, (name, (X, y, test)) in enumerate(given.items()):
-        X = sp.csr_array(X) if sp.issparse(X) else X
-        y = np.asarray(y, dtype=float)
-        A, b, B, c = X[~test], y[~test], X[test], y[test]
-        large = A.shape[0] > 1000
-        levels = range(100, 1001, 300) if large else chosen.pick(range(2, 15, 3), range(2, 31, 2))
-        found: dict[str, list[tuple[float, float, float]]] = {label: [] for label in METHODS}
-        for k in levels:
-            for label, backend in METHODS.items():
-                answer = logistic(A, b, k, backend, ridge=2e-6 / len(b))
-                numbers = loss(A, b, answer.x), loss(B, c, answer.x), answer.cpu
-                found[label].append(numbers)
-                rows.append((name, k, label, *numbers))
-        for label, numbers in found.items():
-            for line, values in enumerate(zip(*numbers, strict=True)):
-                curve(axes[line * len(given) + column], label, levels, values)
+    figure, axes = panels(3, len(names), height=2.1)
+    for column, name in enumerate(names):
+        large = len(problem(name, folder)[1]) > 1000
+        levels = range(100, 1001, 100) if large else chosen.pick(range(2, 15, 3), range(2, 31, 2))
+        found = {k: {label: trials(folder, name, k, label) for label in METHODS} for k in levels}
+        found = {k: numbers for k, numbers in found.items() if all(numbers.values())}
+        for k, numbers in found.items():
+            rows += [(name, k, label, *each.values()) for label, each in numbers.items()]
+        for line, what in enumerate(WHAT):
+            for label in METHODS:
+                values = [numbers[label][what] for numbers in found.values()]
+                curve(axes[line * len(names) + column], label, list(found), values)
         headline(axes[column], name)
-        nonzeros(axes[2 * len(given) + column])
+        nonzeros(axes[2 * len(names) + column])
     for place, ax in enumerate(axes):
         logarithmic(ax)
-        if place % len(given) == 0:
-            what = ("training loss", "test loss", "CPU seconds")[place // len(given)]
+        if place % len(names) == 0:
+            what = ("training loss", "test loss", "CPU seconds")[place // len(names)]
             ax.set_ylabel(what, fontsize=9)
     header = ("data", "k", "method", "training loss", "test loss", "CPU s")
     table(chosen, "nhtp_real", header, rows)
