@@ -11,7 +11,7 @@ from sparsemodel.interfaces import FloatArray
 
 _FALLS, _GAINS = 0.9, 0.95
 """One less the levels of the tests that leave the model without coefficients: by what observations
-say, and by the gains of folds. Either chooses something of noise in about 12 of 100 draws."""
+say, and by the gains of folds. Either chooses something of noise in about 15 of 100 draws."""
 _TWICE = 2.0
 """Variance of a mean over held-out observations, by that of independent ones: pairs count twice."""
 
