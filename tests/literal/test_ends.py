@@ -42,6 +42,18 @@ def test_the_end_is_the_minimiser_on_its_support(correlated, ended, backend):
     assert slope <= 1e-9 * np.abs(correlated.g(np.zeros_like(x))).max()
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_end_of_omp_is_minimised_in_full(problem_of, ended, seed):
+    """Those on the way are done to eight digits; at the end no more is found on the support."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((80, 30))
+    y = np.where(A[:, :8] @ rng.choice([-1.0, 1.0], 8) + rng.standard_normal(80) > 0.0, 1.0, -1.0)
+    problem = problem_of(A, y, 8, "logistic", ridge=1e-3)
+    point = ended(OMP(), problem)[0].point
+    found = minimise_restricted(problem.objective(), point.support, point)
+    assert found.value > point.value or np.allclose(found.x, point.x, rtol=1e-13, atol=0.0)
+
+
 @pytest.mark.parametrize("share", [0.6, 0.45])
 def test_omp_ends_at_a_share_of_the_first_gradient(hard, ended, share):
     S, x = [], np.zeros(hard.A.shape[1])

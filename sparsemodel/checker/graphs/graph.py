@@ -127,7 +127,7 @@ def _probed(S: Any, probes: list[float]) -> bool:
     for _ in probes:
         r, x = rng.standard_normal((2, S.shape[0])) / np.sqrt(np.diag(S))
         found.append(float(r @ (S @ x)))
-    size = max(1.0, *map(abs, found))
+    size = max([1.0, *map(abs, found)])
     return len(probes) >= 4 and bool(np.all(np.abs(np.subtract(probes, found)) <= 1e-8 * size))
 
 
