@@ -131,6 +131,9 @@ class Exchange(IterativeBackend[ExchangeState]):
     Other losses, groups, constraints and several limits: the same prices from the second-order
     model at the minimiser (with blocks for groups, steps held by bounds), then the best
     ``candidates`` are minimised on their support and the first that lowers the objective is kept.
+    Columns of few observations (sparse data) are moved far from the point of the model: what the
+    loss changes by along each coordinate alone corrects it, and searches take turns with the
+    corrected model and the other.
     The columns of a matrix variable share one curvature in the model, as if the observations were
     alike (multinomial losses): most perturbations are then judged by the objective, and before a
     descent ends what comes nearest is tried though the model promises nothing.
@@ -193,6 +196,7 @@ class Exchange(IterativeBackend[ExchangeState]):
             plain = sparsity.plain and not objective.form.constrained
             exact = objective.quadratic and sparsity.groups is not None and plain
             share = _GROUPED if exact else _DEAR if trials.searchable else _DEARER
+            share = 1.0 if trials.rare else share  # for two models
             rounds = Rounds(share * self.effort, self.rounds)
             return ExchangeState(trials.debiased(point), trials, rounds)
         most = min(sparsity.budget, sparsity.units)

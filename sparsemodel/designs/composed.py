@@ -199,7 +199,7 @@ class TransformedDesign(Design):
         explicit: bool = False,
     ) -> None:
         self._design, self._explicit = design, explicit
-        self._select, self._means, self._scale = select, means, scale
+        self.select, self._means, self._scale = select, means, scale
 
     @property
     def scale(self) -> FloatArray | None:
@@ -214,13 +214,13 @@ class TransformedDesign(Design):
     @property
     def only_scaled(self) -> bool:
         """Return whether all columns are there, and are not centred."""
-        return self._select is None and self._means is None
+        return self.select is None and self._means is None
 
     def over(self, design: Design) -> TransformedDesign:
         """Return the same transformation of another design with as many columns."""
         return TransformedDesign(
             design,
-            select=self._select,
+            select=self.select,
             means=self._means,
             scale=self._scale,
             explicit=self._explicit,
@@ -229,7 +229,7 @@ class TransformedDesign(Design):
     @property
     def shape(self) -> tuple[int, int]:
         n, p = self._design.shape
-        return n, p if self._select is None else int(self._select.size)
+        return n, p if self.select is None else int(self.select.size)
 
     @property
     def access(self) -> Access:
@@ -250,7 +250,7 @@ class TransformedDesign(Design):
     @property
     def stamp(self) -> Hashable | None:
         found = self._design.stamp
-        parts = (self._select, self._means, self._scale)
+        parts = (self.select, self._means, self._scale)
         own = tuple(None if part is None else part.tobytes() for part in parts)
         return None if found is None else (found, own, self._explicit)
 
@@ -273,11 +273,11 @@ class TransformedDesign(Design):
         if self._explicit:
             return np.concatenate([block @ x for _, block in self.row_blocks(self._block())])
         scaled = x if self._scale is None else rowwise(self._scale, x)
-        if self._select is None:
+        if self.select is None:
             out = multiply(scaled)
         else:
             full = np.zeros((self._design.shape[1], *x.shape[1:]))
-            full[self._select] = scaled
+            full[self.select] = scaled
             out = multiply(full)
         return out if self._means is None else out - self._means @ scaled
 
@@ -288,8 +288,8 @@ class TransformedDesign(Design):
                 total += block.T @ r[rows]
             return total
         out = self._design.rmatvec(r)
-        if self._select is not None:
-            out = out[self._select]
+        if self.select is not None:
+            out = out[self.select]
         if self._means is not None:
             shift = np.multiply.outer(self._means, r.sum(axis=0))
             out = np.subtract(out, shift, out=shift)
@@ -301,19 +301,19 @@ class TransformedDesign(Design):
         if self._means is not None:  # what is taken off afterwards may cancel
             return super().rmatvec_in_double(r)
         out = self._design.rmatvec_in_double(r)
-        out = out if self._select is None else out[self._select]
+        out = out if self.select is None else out[self.select]
         return out if self._scale is None else rowwise(self._scale, out)
 
     def restrict(self, support: IntArray) -> Design:
-        inner = support if self._select is None else self._select[support]
+        inner = support if self.select is None else self.select[support]
         return self._wrap(self._design.restrict(inner), support)
 
     def restrict_again(self, support: IntArray, last: IntArray, restricted: Design) -> Design:
         if not isinstance(restricted, TransformedDesign):
             return self.restrict(support)
         inner, before = support, last
-        if self._select is not None:
-            inner, before = self._select[support], self._select[last]
+        if self.select is not None:
+            inner, before = self.select[support], self.select[last]
         return self._wrap(self._design.restrict_again(inner, before, restricted._design), support)
 
     def restrict_rows(self, rows: IntArray) -> Design:
@@ -330,7 +330,7 @@ class TransformedDesign(Design):
     def gram(self, h: FloatArray | None = None) -> FloatArray:
         if self.streamed:
             return super().gram(h)
-        if self._select is not None:
+        if self.select is not None:
             return self.restrict(np.arange(self.shape[1])).gram(h)
         if self._means is not None and not _stored_sparse(self._design):
             # A'HA - mm' would cancel where a mean is large; the restricted columns are few.
@@ -350,7 +350,7 @@ class TransformedDesign(Design):
         return out
 
     def to_array(self) -> FloatArray:
-        if self._select is not None:
+        if self.select is not None:
             return self.restrict(np.arange(self.shape[1])).to_array()
         return self._transform(self._design.to_array())
 
@@ -361,7 +361,7 @@ class TransformedDesign(Design):
 
     def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
         for rows, block in self._design.row_blocks(size):
-            yield rows, self._transform(block if self._select is None else block[:, self._select])
+            yield rows, self._transform(block if self.select is None else block[:, self.select])
 
     def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
         if self._explicit or (self._means is not None and self.streamed):
@@ -369,9 +369,9 @@ class TransformedDesign(Design):
         out = self._design.column_square_norms(h)
         weights = np.ones(self.shape[0]) if h is None else h
         sums = None if self._means is None else self._design.rmatvec(weights)
-        if self._select is not None:
-            out = out[self._select]
-            sums = None if sums is None else sums[self._select]
+        if self.select is not None:
+            out = out[self.select]
+            sums = None if sums is None else sums[self.select]
         if self._means is not None and sums is not None:
             raw = out
             out = raw - 2.0 * self._means * sums + np.square(self._means) * weights.sum()
@@ -384,8 +384,8 @@ class TransformedDesign(Design):
         out = None if self._means is not None else self._design.sampled_square_norms(rows)
         if out is None:
             return None
-        if self._select is not None:
-            out = out[self._select]
+        if self.select is not None:
+            out = out[self.select]
         return out if self._scale is None else np.square(self._scale) * out
 
 

@@ -18,6 +18,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
 from sparsemodel.numerics.exchange.removal import removal_costs
 from sparsemodel.numerics.exchange.support_factor import SupportFactor, has_common_hessian
+from sparsemodel.numerics.exchange.swaps import share_left
 from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.units import gradient_scores, insertion_scores, support_units
 
@@ -30,6 +31,9 @@ _MERGERS = 100
 """Steps of GraSP at most; it may cycle."""
 _MANY = 300
 """Units that a start from all of them has, where there are more."""
+
+_LAYERS = 30
+"""A thirtieth of the room is filled at a time, so that blocks become single units at the end."""
 
 
 @final
@@ -184,6 +188,40 @@ class GreedySupport:
             return self._objective.point(support, point.x[support])
         gradient = self._objective.restricted_gradient(point, support)
         return self._objective.point(support, point.x[support] - self._factor.solve(gradient))
+
+
+def grown(
+    objective: Objective,
+    restricted: RestrictedSolver,
+    most: int,
+    minimised_on: Callable[[IntArray, Point], Point],
+    better: Callable[[Point, Point], bool],
+    over: Callable[[], bool],
+) -> Point:
+    """Return a support of ``most`` grown from nothing, from one minimiser to the next.
+
+    Prices rest on curvatures that change along the way: where classes become separable, the
+    model that a support is filled by promises too much of rare columns.
+    """
+    origin, counted = objective.origin(), objective.cardinality.counted
+    point = restricted(objective, origin.support, origin)
+    measured, diagonal = np.inf, None
+    while not over():
+        inside = point.support[counted[point.support]]
+        if (room := most - inside.size) <= 0:
+            break
+        left = share_left(objective, point)
+        if left < 0.5 * measured:  # curvatures change with the value
+            diagonal = full_diagonal(objective, point, for_ranking=True)
+            measured = left
+        scores = insertion_scores(objective, point, diagonal, for_ranking=True)
+        best = top_k(scores, max(1, room // _LAYERS))
+        best = np.flatnonzero(counted)[best[scores[best] > 0.0]]
+        more = minimised_on(np.union1d(inside, best), point)
+        if not better(more, point):
+            break
+        point = more
+    return point
 
 
 def merged(

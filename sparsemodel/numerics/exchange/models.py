@@ -27,6 +27,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.losses import SquaredLoss
 from sparsemodel.numerics.curvatures.shared import SharedCurvature, shared_curvature
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
+from sparsemodel.numerics.exchange.lines import lines_of
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.support_factor import has_common_hessian
@@ -71,6 +72,8 @@ class ExchangeModels:
             order = np.argsort(sparsity.groups[self._counted], kind="stable")
             self._index[self._present] = self._counted[order]
         self._blocks: FloatArray | None = None
+        self._lines = lines_of(objective) if self._index is None else None
+        self._along = True
 
     @property
     def searchable(self) -> bool:
@@ -81,6 +84,20 @@ class ExchangeModels:
         return alone and (
             region is None or (not region.every_ball and all(map(_is_equation, region.linear)))
         )
+
+    @property
+    def rare(self) -> bool:
+        """Whether columns belong to few observations each, and lines are followed."""
+        return self._lines is not None
+
+    def turned(self) -> bool:
+        """Go over to the other model, with or without what the lines tell; False if there is one.
+
+        Either may price an exchange too low that the other does not.
+        """
+        if self.rare:
+            self._asked, self._along = None, not self._along
+        return self.rare
 
     @property
     def shared(self) -> bool:
@@ -189,6 +206,9 @@ class ExchangeModels:
         w = (x[members] if x.ndim > 1 else x[members][:, None]) / rows.scale[members, None]
         linear = -rows.reduced_gradient(gradient)
         linear[:, members] = 0.0
+        if self._lines is not None and self._along:
+            factors = np.sqrt(self._lines.corrections(point, np.square(linear[0])))
+            w, linear = factors[members, None] * w, factors * linear
         linear += w.T @ rows.rows(members)
         search = Exchanges(rows, linear)
         search.reset(members)

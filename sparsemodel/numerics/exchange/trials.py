@@ -16,23 +16,19 @@ from sparsemodel.interfaces import (
     RestrictedSolver,
     priced,
 )
-from sparsemodel.numerics.curvatures.curvature import full_diagonal
-from sparsemodel.numerics.exchange.greedy import merged, thinned
+from sparsemodel.numerics.exchange.greedy import grown, merged, thinned
 from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.swaps import share_left
 from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.thresholding import thresholded
-from sparsemodel.numerics.support.units import insertion_scores
 
 _NEGLIGIBLE = 1e-11
 """A decrease below this fraction of the objective's range is rounding."""
 _ROUGH, _COARSE = 1e-4, 0.03
 """Accuracy of the restricted minimisations that only compare supports, and that fill one, beside
 what is left of the objective: where classes are nearly separable, gradients are small."""
-_LAYERS = 30
-"""A thirtieth of the room is filled at a time, so that blocks become single units at the end."""
 _JUDGED, _TRIED = 4, 2
 """Ends of searches in the model that the objective is asked about, of those found at a time; rounds
 that one tried on the objective counts as where a model of several columns knows no more ends."""
@@ -95,6 +91,11 @@ class ExchangeTrials:
         """Whether perturbed supports are searched in a model."""
         return self._models.searchable
 
+    @property
+    def rare(self) -> bool:
+        """Whether there are two models, with and without the loss along single coordinates."""
+        return self._models.rare
+
     def debiased(self, point: Point) -> Point:
         """Return the minimiser over the support of ``point``, to full accuracy."""
         found = self._restricted(self._objective, point.support, point)
@@ -113,13 +114,21 @@ class ExchangeTrials:
         """
         if not np.all(np.isfinite(self._objective.gradient(point))):
             return replace(point, value=np.nan)  # the data are not finite, which ends the run
-        following, none = self._many_changes(point)
-        rough = thorough and self._models.shared and not self.clear(point)
-        if following is None and (rough or not none):
-            following = self._one_change(point, rough)
+        following = self._changed(point, thorough)
+        if following is None and thorough and not self._over() and self._models.turned():
+            following = self._changed(point, thorough)
         if following is not None or not thorough or self._over():
             return following
+        rough = self._models.shared and not self.clear(point)
         return self._one_change(point, rough) if self._models.renew(point, _EXACTLY) else None
+
+    def _changed(self, point: Point, thorough: bool) -> Point | None:
+        """Return a better point by a descent in the model, or else by one change."""
+        following, none = self._many_changes(point)
+        rough = thorough and self._models.shared and not self.clear(point)
+        if following is None and (rough or not none or self._models.rare):
+            following = self._one_change(point, rough)
+        return following
 
     def clear(self, point: Point) -> bool:
         """Return whether the support stands out in the model at ``point``.
@@ -166,27 +175,14 @@ class ExchangeTrials:
         return self.debiased(thresholded(self._objective, _STEPS, self._over))
 
     def _grown(self) -> Point:
-        """Return a full support grown from nothing, from one minimiser to the next.
-
-        Prices rest on curvatures that change along the way: where classes become separable, the
-        model that a support is filled by promises too much of rare columns.
-        """
-        origin = self._objective.origin()
-        point = self._restricted(self._objective, origin.support, origin)
-        measured, diagonal = np.inf, None
-        while (room := self._most - self._counted(point).size) > 0 and not self._over():
-            left = share_left(self._objective, point)
-            if left < 0.5 * measured:  # curvatures change with the value
-                diagonal = full_diagonal(self._objective, point, for_ranking=True)
-                measured = left
-            scores = insertion_scores(self._objective, point, diagonal, for_ranking=True)
-            best = top_k(scores, max(1, room // _LAYERS))
-            best = np.flatnonzero(self._objective.cardinality.counted)[best[scores[best] > 0.0]]
-            more = self._minimised_on(np.union1d(self._counted(point), best), point)
-            if not self.better(more, point):
-                break
-            point = more
-        return point
+        return grown(
+            self._objective,
+            self._restricted,
+            self._most,
+            self._minimised_on,
+            self.better,
+            self._over,
+        )
 
     def round(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> Point | None:
         """Descend from perturbations of ``point``; return a better point if one is found.
@@ -206,6 +202,8 @@ class ExchangeTrials:
         return None if best is point else self.debiased(best)
 
     def _starts(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> list[Point]:
+        if self._models.turned():
+            self._around = None
         search, shared = self._search(point), self._models.shared
         ends, better = ([], False) if search is None else search.perturb(rng, self._over)
         fresh = [end for end in dict.fromkeys(ends) if not rounds.known(end)]
