@@ -140,7 +140,7 @@ class Exchange(IterativeBackend[ExchangeState]):
     Where less than a hundredth of the objective at zero is left, as with separable classes, models
     say little of other supports: before the search ends, exchanges go on from a support grown from
     nothing, from one of GraSP and one of IIHT, and perturbations from the best of them if it is
-    better.
+    better; units are then exchanged for those that promise most at the minimiser without them.
     Under constraints, which link units, and with room left a search also begins with all units,
     of which half leave at a time.
 

@@ -240,3 +240,14 @@ def test_few_searches_end_where_many_do(seed: int) -> None:
     problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= 8)
     short, long = (problem.solve(effort=effort) for effort in ("medium", "high"))
     assert short.value == pytest.approx(long.value, rel=1e-12)
+
+
+def test_separable_classes_are_searched_without_each_unit() -> None:
+    """Models at the end say too little there: the search had stayed a third above this support."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 400))
+    y = (A[:, :4].sum(axis=1) + 0.3 * rng.standard_normal(60) > 0.0).astype(float)
+    w = sm.Variable(400)
+    objective = sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 1e-6))
+    problem = sm.Problem(objective, sm.card(w) <= 6)
+    assert problem.solve().value <= 0.00105

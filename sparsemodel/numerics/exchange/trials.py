@@ -16,7 +16,7 @@ from sparsemodel.interfaces import (
     RestrictedSolver,
     priced,
 )
-from sparsemodel.numerics.exchange.greedy import grown, merged, thinned
+from sparsemodel.numerics.exchange.greedy import grown, merged, replaced_one_by_one, thinned
 from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
@@ -140,17 +140,19 @@ class ExchangeTrials:
         return search is not None and left > _SEPARATED and search.clear
 
     def afresh(self, point: Point, rounds: Rounds) -> Point | None:
-        """Descend from supports grown from nothing, of GraSP and of IIHT; return what is better.
+        """Descend from a grown support, GraSP's and IIHT's, then by models without a unit each.
 
-        None also where much of the objective is left, units are not single coordinates, or a price
-        says how many there are. With classes nearly separable curvatures say little of other
-        supports, so that a search in the model ends near its start.
+        None if nothing is, where much of the objective is left, units are not single coordinates or
+        have a price. With classes nearly separable curvatures say little of other supports.
         """
         if self._started or not self._plain or share_left(self._objective, point) > _SEPARATED:
             return None
         self._started = True
         starts = (self._grown, self._merged, self._approached)
-        return self._best(point, (start() for start in starts if not self._over()), rounds)
+        found = self._best(point, (start() for start in starts if not self._over()), rounds)
+        judge = self._minimised, self.better, self._over
+        near = replaced_one_by_one(self._objective, found or point, *judge)
+        return None if near is point else self.debiased(near)
 
     def thinned(self, point: Point, rounds: Rounds) -> Point | None:
         """Return where a descent from all units ends, if that is better and ``point`` has room.
