@@ -258,6 +258,21 @@ def test_no_enumerated_support_is_better_by_another_minimiser(seed: int, ties: s
     assert proof.claim.value == "globally optimal"
 
 
+@pytest.mark.parametrize("kind", ["sum", "norm"])
+@pytest.mark.parametrize("seed", range(2))
+def test_constraints_count_in_bounds(kind: str, seed: int) -> None:
+    rng, n, p = np.random.default_rng(seed), 20, 4
+    _, y, _ = data(seed, n, 7)
+    X, w = rng.normal(size=(n, p)), sm.Variable(p)
+    goal = sm.minimize(sm.cox_loss(X @ w, y) + sm.ridge(w, 0.1))
+    limit = np.ones(p) @ w == 10.0 if kind == "sum" else sm.norm(w) <= 0.02
+    loose, problem = sm.Problem(goal, sm.card(w) <= p), sm.Problem(goal, [sm.card(w) <= p, limit])
+    assert problem.solve().value > loose.solve().value * 1.01  # the constraint matters
+    certificate = problem.prove(gap=1e-5)
+    assert certificate.relative_gap <= 1e-5
+    assert verify(certificate, problem.form).claim is certificate.claim
+
+
 def test_a_proof_without_a_ridge_says_what_it_needs() -> None:
     problem = declared(0, 0.0)
     problem.solve()

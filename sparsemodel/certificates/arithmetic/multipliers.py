@@ -141,12 +141,11 @@ def multipliers_at(
 ) -> Multipliers | None:
     """Return the multipliers with which ``x`` is nearly stationary on its support.
 
-    None where there are no constraints whose entries can be read, or the gradient of a loss
-    says nothing of its bounds. With ``sloped`` norms have slopes, where they are not too large, and
+    None where there are no constraints whose entries can be read. With ``sloped`` norms have slopes, where they are not too large, and
     always beside eigenvalues. A product with the data and one with its transpose.
     """
     rows, norms = _rows_of(form), norms_of(form)
-    if form.matrix or not (rows.lower.size or norms) or not form.traits.conjugable:
+    if form.matrix or not (rows.lower.size or norms):
         return None
     sloped = sloped or any(isinstance(norm, SpectrumLimit) for norm in norms)
     whole = constraints_of(form) if sloped and norms else None
@@ -210,13 +209,17 @@ def slopes_at(
 
     And a multiplier of each norm (of half its square). Coordinates at a bound may be pushed against
     it. Least squares; of eigenvalues those slopes are added that lessen what is left most, until
-    there are none. ``duals`` are those of the first terms; a product with the transpose of each.
+    there are none. ``duals`` are those of the first terms, predictions without a conjugate; a
+    product with the transpose of each.
     Eigenvalues at an end may hold entries at zero: beside them the gradient vanishes on all of
     ``on``, those that are free or nonzero if it is None.
     """
     gradient = form.ridge * x
     for term, a in zip(form.terms, duals, strict=False):
-        gradient = gradient + term.design.rmatvec(term.weights * np.asarray(a))
+        a = np.asarray(a)
+        known = term.traits.conjugable
+        g = term.weights * a if known else term.loss.gradient(a, term.target, term.weights)
+        gradient = gradient + term.design.rmatvec(g)
     moving, normals = x != 0.0, [norm.normals(x) for norm in rows.norms]
     if any(isinstance(norm, SpectrumLimit) for norm in rows.norms):
         moving |= ~form.sparsity.counted if on is None else on
