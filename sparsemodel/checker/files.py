@@ -50,6 +50,7 @@ class Lines(dict[str, Any]):
 
     def __getitem__(self, key: str) -> Any:
         self.seen.add(key)
+        require(key in self, f"line '{key}' is missing")
         return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -177,7 +178,8 @@ class Data:
                     elif np.ndim(values) in (1, 2):
                         self.arrays[name] = np.asarray(values, dtype=np.float64)
             except (OSError, ValueError, KeyError) as error:
-                raise NotChecked(f"{path}: it cannot be read ({error})") from None
+                why = "no arrays of numbers" if "pickle" in str(error) else error
+                raise NotChecked(f"{path}: it cannot be read ({why})") from None
         if not self.arrays:
             raise NotChecked("there are no arrays of numbers in the data")
 
@@ -304,7 +306,7 @@ def told(item: Any, at: str = "") -> Iterator[str]:
     """Give what a file declares line by line, but for hashes of what is there as well."""
     if isinstance(item, dict) and isinstance(item.get("shape"), list) and len(item) < 5 and at:
         values = array(item).ravel()
-        ends = f"{values.min()!r} to {values.max()!r}" if values.size else "none"
+        ends = f"{values.min().item()!r} to {values.max().item()!r}" if values.size else "none"
         yield f"  {at}: {values.size} numbers, {ends}"
     elif isinstance(item, dict):
         for key, inner in item.items():

@@ -87,6 +87,18 @@ def test_curvature_that_certificates_take_is_found_in_any_units() -> None:
         assert not has_curvature(exact, 1.001 * least * np.diag(h), False)
 
 
+@pytest.mark.parametrize("p", [1, 2, 3, 8])
+def test_curvature_with_room_is_found_for_few_columns_as_for_many(p: int) -> None:
+    rng = np.random.default_rng(p)
+    for _ in range(50):
+        a = (1.0 + 0.3 * rng.standard_normal((p + 3, p))) * 10.0 ** rng.uniform(-4.0, 4.0, p)
+        h = Ball(a.T) @ Ball(a)
+        size = np.sqrt(np.diag(h.mid))
+        least = float(np.linalg.eigvalsh(h.mid / np.outer(size, size))[0])
+        assert has_curvature(h, (least - 1e-12) * size**2, False)
+        assert not has_curvature(h, (least + 1e-12) * size**2, False)
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_curvature_may_be_taken_beside_equal_columns_but_not_from_them(exact) -> None:
     rng = np.random.default_rng(0)

@@ -91,8 +91,8 @@ def has_curvature(h: Number, taken: Any, exact: bool) -> bool:
     matrix, shift = middle(h) * np.outer(scale, scale), taken * scale * scale
     rows = np.abs(matrix).sum(axis=1)
     spread = (h.rad * np.outer(scale, scale)).sum(axis=1) if isinstance(h, Ball) else 0.0 * rows
-    # Several times what rounding does to the factor; where that is too little nothing is proved.
-    margin = 1.1 * spread + 0.25 * (len(size) + 4) * UNIT * np.sqrt(len(size)) * (1.0 + rows)
+    # Several times what rounding does to the factor, of few columns too; any factor may be tried.
+    margin = 1.1 * spread + (0.25 * (len(size) + 4) * np.sqrt(len(size)) + 8) * UNIT * (1.0 + rows)
     try:
         factor = np.linalg.cholesky(
             matrix - np.diag(shift + margin * (size > 0.0)) + np.diag(1.0 * (size == 0.0))
