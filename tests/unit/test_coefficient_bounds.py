@@ -380,3 +380,17 @@ def test_a_search_that_can_gain_nothing_ends(monkeypatch: pytest.MonkeyPatch) ->
     found.clear()
     assert one.certify().bound <= 1e-4
     assert found[0].iterations < 1000
+
+
+@pytest.mark.parametrize(("n", "seed"), [(5, 1), (6, 3), (8, 2), (12, 1)])
+def test_equal_columns_leave_few_supports_to_dual_points(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, 7))
+    x[:, 4], y = x[:, 1], rng.standard_normal(n)
+    least = min(
+        0.5 * float(np.mean((y - z @ np.linalg.lstsq(z, y, rcond=None)[0]) ** 2))
+        for z in (x[:, list(chosen)] for chosen in combinations(range(7), 3))
+    )
+    proof = problem(x, y, k=3).prove()
+    assert proof.relative_gap <= 1e-4
+    assert least * (1.0 - 1e-4) <= proof.bound <= least * (1.0 + 1e-12)

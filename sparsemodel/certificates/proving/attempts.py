@@ -32,6 +32,7 @@ from sparsemodel.certificates.proving.compiling import compilable
 from sparsemodel.certificates.proving.dual.part import DualPart
 from sparsemodel.certificates.proving.dual.subproblem import in_memory
 from sparsemodel.certificates.proving.dual.world import loose_coordinates, objections
+from sparsemodel.certificates.proving.few_supports import few_supports
 from sparsemodel.certificates.proving.gram import part as gram
 from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
@@ -77,8 +78,8 @@ _DOUBTFUL, _RACE = 1.1, 40
 _TIME = 0.7
 """Share of the time left that the bounds may take."""
 
-WORK = 4e10
-"""Products that a proof may spend on the bounds: half a minute."""
+WORK = 1e11
+"""Products that a proof may spend on the bounds: a minute, if it has as much."""
 
 
 @final
@@ -240,6 +241,8 @@ def attempted(task: Task, quick: bool) -> Attempt:
         if _stuck(attempt):
             return attempted(task, False)
         attempt.search.run()
+        if quick and _fruitless(attempt):
+            return attempted(task, False)
     except KeyboardInterrupt:
         return attempt._replace(interrupted=True)
     except MissingDependencyError as missing:
@@ -273,6 +276,14 @@ def _stuck(attempt: Attempt) -> bool:
         return False  # dual points of all parts do not say more, or cannot be had
     fresh = bool(attempt.search.open) and not attempt.search.nodes
     return fresh and not root.curved(task.deadline)
+
+
+def _fruitless(attempt: Attempt) -> bool:
+    """Return whether compiled code ended with nothing, as among equal columns; others may not."""
+    task, search, _ = attempt
+    nothing = search.bound == -math.inf and not search.nodes and not search.over
+    fresh = nothing and task.tree is None and few_supports(task.form)
+    return fresh and not objections(task.inner)
 
 
 def _held(task: Task) -> Task:

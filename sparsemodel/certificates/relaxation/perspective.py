@@ -114,7 +114,7 @@ def _within_budget(
     the budget. Several budgets are merged as at a price of zero.
     """
     knapsack = Knapsack(np.zeros(form.sparsity.units), 0.0)
-    rest = np.setdiff1d(np.arange(form.sparsity.size), unbounded_coordinates(form))
+    rest = np.delete(np.arange(form.sparsity.size), unbounded_coordinates(form))
     nobody, everybody = np.zeros(0, dtype=np.intp), np.arange(form.sparsity.units)
     price, low, high, best, x = 0.0, (0.0, 0.0), (math.inf, 0.0), None, start
     for _ in range(_PRICES):
@@ -242,7 +242,7 @@ def _nonsmooth(
     worth: float,
 ) -> Relaxed:
     scales = [_scale(form, term, start) for term in form.terms]
-    rest = np.setdiff1d(np.arange(form.sparsity.size), unbounded_coordinates(form))
+    rest = np.delete(np.arange(form.sparsity.size), unbounded_coordinates(form))
     regulariser = Regulariser(form, rest, form.ridge)
     best = Relaxed(start, math.inf, -math.inf, None, np.zeros(regulariser.shape.units), 0)
     centre: Witness | None = None

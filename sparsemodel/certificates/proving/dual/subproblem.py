@@ -36,14 +36,18 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
     are paid for in the constant, have at least their least sizes, and ``k`` is what they leave.
     """
     sparsity = form.sparsity
-    unit = unit_of(form)[coordinates]
-    taken = np.unique(unit_of(form)[inside])
-    free = np.flatnonzero((unit < 0) | np.isin(unit, taken))
-    counted = np.setdiff1d(np.unique(unit[unit >= 0]), taken)
+    every = unit_of(form)
+    unit, taken = every[coordinates], np.unique(every[inside])
+    # By marks, as sorting all columns takes longer than a product with them; -1 has the last one.
+    paid, present = np.zeros((2, sparsity.units + 1), dtype=bool)
+    paid[taken] = present[unit] = True
+    paid[-1] = present[-1] = False
+    free = np.flatnonzero((unit < 0) | paid[unit])
+    counted = np.flatnonzero(present & ~paid)
     groups = None
     if sparsity.groups is not None:
         groups = np.full(unit.size, -1, dtype=np.intp)
-        kept = np.isin(unit, counted)
+        kept = (unit >= 0) & ~paid[unit]
         groups[kept] = np.searchsorted(counted, unit[kept])
     box = None
     if form.box is not None:
@@ -52,7 +56,7 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
             np.broadcast_to(form.box.upper, form.shape)[coordinates],
             None if form.box.least is None else form.box.least[coordinates],
         )
-        box = held(inner, np.isin(unit, taken))
+        box = held(inner, paid[unit])
     terms = tuple(
         Term(columns_of(t.design, coordinates), t.loss, t.target, t.weights, t.offset)
         for t in form.terms
