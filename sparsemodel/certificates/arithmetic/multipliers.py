@@ -141,8 +141,9 @@ def multipliers_at(
 ) -> Multipliers | None:
     """Return the multipliers with which ``x`` is nearly stationary on its support.
 
-    None where there are no constraints whose entries can be read. With ``sloped`` norms have slopes, where they are not too large, and
-    always beside eigenvalues. A product with the data and one with its transpose.
+    None where there are no constraints whose entries can be read. With ``sloped`` norms have
+    slopes, where they are not too large, and always beside eigenvalues. A product with the data
+    and one with its transpose.
     """
     rows, norms = _rows_of(form), norms_of(form)
     if form.matrix or not (rows.lower.size or norms):
