@@ -31,8 +31,7 @@ from sparsemodel.certificates.proving.bounder import NodeBounder
 from sparsemodel.certificates.proving.compiling import compilable
 from sparsemodel.certificates.proving.dual.part import DualPart
 from sparsemodel.certificates.proving.dual.subproblem import in_memory
-from sparsemodel.certificates.proving.dual.world import loose_coordinates, objections
-from sparsemodel.certificates.proving.few_supports import few_supports
+from sparsemodel.certificates.proving.dual.world import few_supports, loose_coordinates, objections
 from sparsemodel.certificates.proving.gram import part as gram
 from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,24 +15,8 @@ from sparsemodel.certificates.statements.certificate import Certificate
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, Claim
 from sparsemodel.interfaces import SparseRegression, UnsupportedProblemError
 
-FEW = 2000
-"""Supports up to which a problem is searched without being asked to: about a second."""
-
 PATIENCE = 3.0
 """Seconds after which such a search ends; ``prove`` takes the time it is given."""
-
-
-def few_supports(form: SparseRegression) -> bool:
-    """Return whether there are no more than ``FEW`` supports to tell apart."""
-    sparsity = form.sparsity
-    largest = min(sparsity.budget, sparsity.units)
-    smallest = 0 if form.fewer else largest
-    count = 0
-    for size in range(smallest, largest + 1):
-        count += math.comb(sparsity.units, size)
-        if count > FEW:
-            return False
-    return True
 
 
 @np.errstate(all="ignore")  # a bound that overflows is not finite, and none

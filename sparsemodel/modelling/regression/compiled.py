@@ -171,7 +171,8 @@ class Compiled(CompiledProblem):
         is followed by a search over the supports: what was enumerated gets a proof.
         """
         from sparsemodel.certificates import certify
-        from sparsemodel.certificates.proving.few_supports import decided, few_supports
+        from sparsemodel.certificates.proving.dual.world import few_supports
+        from sparsemodel.certificates.proving.few_supports import decided
 
         limit = 60.0 if time_limit is None else time_limit
         deadline = time.perf_counter() + limit

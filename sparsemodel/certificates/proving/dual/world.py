@@ -29,6 +29,9 @@ from sparsemodel.numerics import RegressionObjective
 from sparsemodel.numerics.budget import eigenvalue_cost, products_cost
 from sparsemodel.numerics.minimisers.service import minimise_restricted
 
+FEW = 2000
+"""Supports up to which a problem is searched without being asked to: about a second."""
+
 _SUPPORTS = 20_000
 """Supports up to which a search looks at all of them, where there is no better way."""
 
@@ -51,6 +54,19 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
     if reason and reason not in out and not _countable(form):
         out.append(reason)
     return tuple(out)
+
+
+def few_supports(form: SparseRegression) -> bool:
+    """Return whether there are no more than ``FEW`` supports to tell apart."""
+    sparsity = form.sparsity
+    largest = min(sparsity.budget, sparsity.units)
+    smallest = 0 if form.fewer else largest
+    count = 0
+    for size in range(smallest, largest + 1):
+        count += math.comb(sparsity.units, size)
+        if count > FEW:
+            return False
+    return True
 
 
 def loose_coordinates(form: SparseRegression) -> BoolArray:
