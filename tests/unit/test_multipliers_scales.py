@@ -39,6 +39,21 @@ def test_columns_of_mixed_scales_are_minimised_on_as_exactly(seed: int) -> None:
     assert problem.solve("exhaustive").value == pytest.approx(_least_absolute(A, y), rel=2e-12)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_losses_without_curvature_at_the_start_are_minimised_in_any_unit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    A, row = rng.standard_normal((12, 4)), rng.standard_normal(4)
+    y = np.where(rng.random(12) < 0.5, 1.0, -1.0) * (1.0 + 2.0 * rng.random(12))
+    w, c, values = sm.Variable(4), sm.Variable(), []
+    for unit, of_target in ((1.0, 1.0), (1e5, 1e3), (1e-5, 1e-3), (1e5, 1e-3)):
+        # All observations are outliers at zero.
+        loss = sm.huber_loss(unit * A @ w + c, of_target * y, delta=0.3 * of_target)
+        limit = row @ w <= 0.5 * of_target / unit
+        problem = sm.Problem(sm.minimize(loss), sm.card(w) <= 4, limit)
+        values.append(problem.solve("exhaustive").value / of_target**2)
+    assert values == pytest.approx([values[0]] * 4, rel=1e-8)
+
+
 def test_a_search_over_columns_of_mixed_scales_is_short_and_finds_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

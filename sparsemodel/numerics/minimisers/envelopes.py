@@ -55,6 +55,12 @@ class TermEnvelope(Envelope):
         z = self._design.matvec(v)
         return z if self._term.offset is None else z + self._term.offset
 
+    @property
+    def bend(self) -> float:
+        """Return the most that the loss is curved by at an observation; 0 where it is not known."""
+        most = self._term.traits.upper
+        return most if np.isfinite(most) else 0.0
+
     def squares(self) -> FloatArray:
         """Return the weighted sums of the columns' squares."""
         return self._design.column_square_norms(self._term.weights)

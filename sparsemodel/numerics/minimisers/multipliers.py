@@ -200,8 +200,9 @@ class _Augmented:
         """Set the proximal weights; return curvatures, the function in units, and its steepness.
 
         A curvature that is small at ``v`` is judged by the column's size, not by the curvature of
-        the other columns: these may have other units. In those that are chosen, powers of two, all
-        curvatures are near one.
+        the other columns: these may have other units, and where there is none anywhere, as among
+        outliers of the Huber loss, by the most that losses have. In the units that are chosen,
+        powers of two, all curvatures are near one.
         """
         gradients = [self.evaluate(at)[1] for at in (np.zeros_like(v), v)]
         diagonal = np.diag(self.hessian(v))
@@ -209,6 +210,7 @@ class _Augmented:
         squares = sum((part.squares() for part in terms), np.zeros(v.size))
         known = squares > 0.0
         bend = np.divide(diagonal, squares, out=np.zeros(v.size), where=known).max(initial=0.0)
+        bend = bend or max((part.bend for part in terms), default=0.0)
         typical = np.where(known & (bend > 0.0), bend * squares, mean)
         flat = self._ridge < 1e-6 * typical
         curvature = np.maximum(diagonal, 1e-3 * typical)
