@@ -380,3 +380,15 @@ def test_a_support_that_stands_out_is_not_perturbed_and_one_with_doubles_is() ->
         assert ended.support.tolist() == [0, 1, 2, 3]
         alone = problem.solve("exchange:rounds=0")
         assert (ended.iterations > alone.iterations) is perturbed
+
+
+@pytest.mark.parametrize("backend", [None, "exchange", "local_search", "omp", "ompr"])
+def test_outliers_of_a_huber_loss_say_how_far_a_step_leads(backend: str | None) -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((40, 60))
+    y = 3.0 * A[:, :3].sum(axis=1) + np.sign(rng.standard_normal(40))
+    w, c = sm.Variable(60), sm.Variable()
+    for unit in (1e3, 1.0):  # with targets in other units all observations are outliers
+        loss = sm.huber_loss(unit * (A @ w + c), unit * y, delta=1.0)
+        solution = sm.Problem(sm.minimize(loss), sm.card(w) <= 3).solve(backend)
+        assert solution.support.tolist() == [0, 1, 2]

@@ -13,6 +13,7 @@ from sparsemodel.interfaces import (
     IntArray,
     Objective,
     Point,
+    Term,
     TwiceDifferentiable,
 )
 from sparsemodel.numerics.objectives.regression import (
@@ -22,6 +23,8 @@ from sparsemodel.numerics.objectives.regression import (
     without_faint,
 )
 
+_STRAIGHT = 0.02
+"""Share of the most that a loss can be curved by, below which its curvature says little."""
 _BLOCK, _CACHED = 2**21, 2**18
 """Entries of a block of rows or columns of ``H @ V`` (16 MB), and of one that caches hold."""
 
@@ -125,6 +128,22 @@ def _rows_of(
     return out
 
 
+def secants_of(term: Term, z: FloatArray) -> FloatArray:
+    """Return the weights of observations in the Hessian; secants where losses are nearly straight.
+
+    :math:`|l'(u)| / |u - y|` is the curvature of the parabola above the loss that touches it and
+    has its minimum at the target. Without it outliers of a Huber loss, and what lies on the wrong
+    side of a smoothed hinge, say nothing of how far a step leads.
+    """
+    h, most = curvatures_of(term, z), term.traits.upper
+    if not np.isfinite(most) or np.sum(h) > _STRAIGHT * most * np.sum(term.weights):
+        return h
+    u, y = margins(term, z), term.target
+    pull, away = np.abs(cast("Curved", term.loss).derivative(u, y)), np.abs(u - y)
+    np.divide(term.weights * pull, away, out=h, where=(away > 0.0) & (h == 0.0))
+    return h
+
+
 def full_diagonal(
     objective: Objective, at: Point, *, for_ranking: bool = False
 ) -> FloatArray | None:
@@ -142,7 +161,7 @@ def full_diagonal(
     for term, z in zip(form.terms, at.state, strict=True):
         if not term.traits.curved:
             return None
-        weights = curvatures_of(term, z)
+        weights = secants_of(term, z)
         out += term.design.column_square_norms(without_faint(weights) if for_ranking else weights)
     objective.work.passes += 0.5
     return out

@@ -22,10 +22,10 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
 )
 from sparsemodel.numerics.budget import budget, products_cost
-from sparsemodel.numerics.curvatures.curvature import cheap_columns
+from sparsemodel.numerics.curvatures.curvature import cheap_columns, secants_of
 from sparsemodel.numerics.minimisers.newton import factored, inverse_root_of_columns
 from sparsemodel.numerics.objectives.one_reading import hessian_rows, weighted_gram
-from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of, margins
+from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
 
 _VANISHED = 1e-11
 """Share of a column's curvature that the free coordinates must leave of it."""
@@ -388,6 +388,6 @@ def _curvatures(objective: Objective, at: Point) -> Curvatures | None:
     if not isinstance(objective, RegressionObjective):
         return None
     return tuple(
-        curvatures_of(term, z) if term.traits.curved else None
+        secants_of(term, z) if term.traits.curved else None
         for term, z in zip(objective.form.terms, at.state, strict=True)
     )

@@ -25,13 +25,14 @@ from sparsemodel.interfaces import (
     Term,
 )
 from sparsemodel.losses import SquaredLoss
+from sparsemodel.numerics.curvatures.curvature import secants_of
 from sparsemodel.numerics.curvatures.shared import SharedCurvature, shared_curvature
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.lines import lines_of
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.support_factor import has_common_hessian
-from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of
+from sparsemodel.numerics.objectives.regression import RegressionObjective
 from sparsemodel.numerics.support.closures import best_closed, closed_changes
 from sparsemodel.numerics.support.units import descent_gradient
 
@@ -325,7 +326,7 @@ def _drifted(objective: Objective, rows_at: Point, point: Point, most: float) ->
             continue
         if not term.traits.curved:
             return True
-        old, new = curvatures_of(term, before), curvatures_of(term, now)
+        old, new = secants_of(term, before), secants_of(term, now)
         if float(np.abs(new - old).sum()) > most * float(np.abs(old).sum()):
             return True
     return False
