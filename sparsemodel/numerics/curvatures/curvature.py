@@ -11,6 +11,7 @@ from sparsemodel.interfaces import (
     Curved,
     FloatArray,
     IntArray,
+    Loss,
     Objective,
     Point,
     Term,
@@ -139,7 +140,7 @@ def secants_of(term: Term, z: FloatArray) -> FloatArray:
     if not np.isfinite(most) or np.sum(h) > _STRAIGHT * most * np.sum(term.weights):
         return h
     u, y = margins(term, z), term.target
-    pull, away = np.abs(cast("Curved", term.loss).derivative(u, y)), np.abs(u - y)
+    pull, away = np.abs(cast("Loss", term.loss).derivative(u, y)), np.abs(u - y)
     np.divide(term.weights * pull, away, out=h, where=(away > 0.0) & (h == 0.0))
     return h
 
