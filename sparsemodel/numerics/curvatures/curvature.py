@@ -137,8 +137,8 @@ def secants_of(term: Term, z: FloatArray) -> FloatArray:
     side of a smoothed hinge, say nothing of how far a step leads.
     """
     h, most = curvatures_of(term, z), term.traits.upper
-    if not np.isfinite(most) or np.sum(h) > _STRAIGHT * most * np.sum(term.weights):
-        return h
+    if not 0.0 < most < np.inf or np.sum(h) > _STRAIGHT * most * np.sum(term.weights):
+        return h  # linear terms have no minimum
     u, y = margins(term, z), term.target
     pull, away = np.abs(cast("Loss", term.loss).derivative(u, y)), np.abs(u - y)
     np.divide(term.weights * pull, away, out=h, where=(away > 0.0) & (h == 0.0))
