@@ -21,9 +21,9 @@ def at_minimum(
     first = form.terms[: row_term(form)]
     duals = derivatives(first, x)
     if point.duals is not None:
-        pairs = zip(first, point.duals, strict=False)
-        known = [np.divide(g, t.weights, out=0.0 * g, where=t.weights > 0.0) for t, g in pairs]
-        duals = [*known, *duals[len(known) :]]
+        for i, (term, g) in enumerate(zip(first, point.duals, strict=False)):
+            if term.traits.conjugable:  # of others the predictions are asked for
+                duals[i] = np.divide(g, term.weights, out=0.0 * g, where=term.weights > 0.0)
     return with_slopes(form, slopes_at(form, rows, x, tuple(duals), on)[0])
 
 
