@@ -270,7 +270,8 @@ def replaced_one_by_one(
             diagonal = full_diagonal(objective, base, for_ranking=True)
             scores = insertion_scores(objective, base, diagonal, for_ranking=True)
             scores[unit] = 0.0
-            for other in top_k(scores, _REPLACEMENTS):
+            promising = top_k(scores, _REPLACEMENTS)
+            for other in promising[scores[promising] > 0.0]:
                 trial = minimised(np.append(rest, other), base)
                 if better(trial, best):
                     best = trial

@@ -119,7 +119,7 @@ class ExchangeTrials:
             following = self._changed(point, thorough)
         if following is not None or not thorough or self._over():
             return following
-        rough = self._models.shared and not self.clear(point)
+        rough = self._models.shared and not self.clear(point)  # as the model was
         return self._one_change(point, rough) if self._models.renew(point, _EXACTLY) else None
 
     def _changed(self, point: Point, thorough: bool) -> Point | None:
@@ -150,9 +150,9 @@ class ExchangeTrials:
         self._started = True
         starts = (self._grown, self._merged, self._approached)
         found = self._best(point, (start() for start in starts if not self._over()), rounds)
-        judge = self._minimised, self.better, self._over
-        near = replaced_one_by_one(self._objective, found or point, *judge)
-        return None if near is point else self.debiased(near)
+        start, judge = found or point, (self._minimised, self.better, self._over)
+        near = replaced_one_by_one(self._objective, start, *judge)
+        return found if near is start else self.debiased(near)
 
     def thinned(self, point: Point, rounds: Rounds) -> Point | None:
         """Return where a descent from all units ends, if that is better and ``point`` has room.
@@ -198,8 +198,7 @@ class ExchangeTrials:
         best = point
         for start in starts:
             found = self._descended(start, rounds)
-            if self.better(found, best):
-                best = found
+            best = found if self.better(found, best) else best
         rounds.count([], better=best is not point)
         return None if best is point else self.debiased(best)
 
