@@ -277,15 +277,15 @@ class _Fits:
             open_ = promises[going] > _ACCURACY * (self._zero - values[going])
             falls = np.isfinite(promised) & (promises[going] <= _FALL * promised)
             foreseen[going] = ~open_ | falls
-            may_win = ~foreseen | self._may_win(values, promises)
+            may_win = self._may_win(values, promises, foreseen)
             going = np.setdiff1d(going[open_ & may_win[going]], going[left])
             if not going.size:
                 break
-        return ~foreseen | self._may_win(values, promises)
+        return self._may_win(values, promises, foreseen)
 
-    def _may_win(self, values: FloatArray, promises: FloatArray) -> BoolArray:
+    def _may_win(self, values: FloatArray, promises: FloatArray, foreseen: BoolArray) -> BoolArray:
         slack = _ACCURACY * (self._zero - self._best)
-        return np.asarray(~(values - 10.0 * promises > self._best + slack))
+        return np.asarray(~(foreseen & (values - 10.0 * promises > self._best + slack)))
 
     def _values(self, supports: IntArray, columns: list[FloatArray], x: FloatArray) -> FloatArray:
         out = self._form.constant + 0.5 * np.einsum("bi,bi->b", self._form.ridge[supports], x * x)

@@ -15,6 +15,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     coordinate_scores,
 )
+from sparsemodel.numerics.support.hard_threshold import top_k
 
 _UNIT = 2.0**-53
 _SINGLE = 16.0 * _UNIT
@@ -69,11 +70,8 @@ class StrongConvexityBound:
         value = at.value - float(np.vdot(gradient, at.x)) + 0.5 * float(np.vdot(rooted, rooted))
         if sparsity.free.size:
             value -= float(scores[sparsity.free].sum())
-        units, k = sparsity.unit_scores(scores), sparsity.budget
-        if 0 < k < units.size:
-            best = np.partition(units, units.size - k)[units.size - k :]
-        else:
-            best = units[:k]
+        units = sparsity.unit_scores(scores)
+        best = units[top_k(units, sparsity.budget)]
         return value - float(np.maximum(best - sparsity.price, 0.0).sum())
 
     def pull(self, pulls: tuple[FloatArray, ...]) -> float:
