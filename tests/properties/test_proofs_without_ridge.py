@@ -291,3 +291,16 @@ def test_curvature_is_taken_out_where_there_is_some(n, curved):
     w = sm.Variable(300)
     form = sm.Problem(sm.minimize(sm.squared_loss(a @ w, a[:, 0])), sm.card(w) <= 3).form
     assert GramPart.root(form, form).curved(None) is curved
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("unit", [1e-300, 1e155, 1e300])
+def test_no_column_is_taken_for_zero_in_any_unit(unit, intercept):
+    rng = np.random.default_rng(5)
+    columns = np.column_stack([rng.standard_normal((9, 3)), np.zeros(9), np.ones(9)])
+    columns[4, 0] = 1e-200  # lost beside 1e300 if the column were divided
+    used = columns[:, : 5 if intercept else 4] * unit
+    for one in (used, np.where(np.arange(used.shape[1]) == 0, used, columns[:, : used.shape[1]])):
+        kept = 4 if intercept else 3
+        assert np.concatenate(unpenalised.distinct([one])).shape == (9, kept)
+        assert len(arithmetic.distinct([one])) == kept

@@ -36,6 +36,8 @@ _LEAST_SQUARES = 3.0
 """What solving by singular values costs, in inverses."""
 _ROOM = 1e-12
 """Share of its domain that a dual variable keeps away from the ends, so that it can still move."""
+_LARGEST = 2.0**400
+"""Entries whose squares and sums of squares do not overflow."""
 _NEAR = 1.0 - 1e-9
 """Cosine of columns that are compared number by number."""
 
@@ -70,6 +72,8 @@ def exact_neighbour(
     if not budget().fits(gram_cost(sum(len(c) for c in columns), columns[0].shape[1])):
         return "there is no time to balance so many coordinates without ridge"
     scaled = distinct(columns)
+    if any(np.any(np.abs(c) > _LARGEST) for c in scaled):
+        return "a column without ridge has entries of too many orders of magnitude"
     residual = _residuals(form, scaled, duals, already)
     if not residual.any():
         return already
@@ -181,16 +185,18 @@ def distinct(columns: Sequence[FloatArray]) -> list[FloatArray]:
     """Return the columns but those of which ``A' (c a)`` is exactly zero if it is for the others.
 
     Zero columns, equal and negative ones; beside a constant column those that differ by a constant.
-    What is left is divided by powers of two, which is exact, to norms near one.
+    What is left is divided by powers of two, which is exact, to largest entries near one.
     """
     stacked = np.concatenate(columns)
-    norms = np.sqrt(np.sum(np.square(stacked), axis=0))
-    scale = np.exp2(np.round(np.log2(np.where(norms > 0.0, norms, 1.0))))
+    scale = np.ldexp(1.0, np.frexp(np.abs(stacked).max(axis=0, initial=0.0))[1] - 1)
+    # Small entries may underflow beside one that is large.
+    scale = np.where(np.all((stacked / scale) * scale == stacked, axis=0), scale, 1.0)
     stacked = stacked / scale
     zero = not np.any(np.all(stacked == stacked[:1], axis=0) & (stacked[0] != 0.0))
-    level = stacked if zero else stacked - stacked.mean(axis=0)
-    sizes = np.sqrt(np.sum(np.square(level), axis=0))
-    near = np.abs(level.T @ level) >= _NEAR * np.outer(sizes, sizes)
+    with np.errstate(over="ignore", invalid="ignore"):  # columns that overflow are near none
+        level = stacked if zero else stacked - stacked.mean(axis=0)
+        sizes = np.sqrt(np.sum(np.square(level), axis=0))
+        near = np.abs(level.T @ level) >= _NEAR * np.outer(sizes, sizes)
     keep: list[int] = []
     for j in np.flatnonzero(stacked.any(axis=0)).tolist():
         both = [(stacked[:, i], stacked[:, j]) for i in keep if near[i, j]]
@@ -238,8 +244,8 @@ def _shifted(
     ends = [term.loss.dual_interval(term.target) for term in form.terms]  # type: ignore[attr-defined]
     stacked = np.concatenate(columns)
     weights = np.concatenate([term.weights for term in form.terms])
-    scale = np.sqrt(weights @ np.square(stacked))
-    stacked = stacked / np.where(scale > 0.0, scale, 1.0)
+    stacked = stacked / _positive(np.abs(stacked).max(axis=0, initial=0.0))
+    stacked = stacked / _positive(np.sqrt(weights @ np.square(stacked)))
     many = duals[0].ndim > 1
     outputs = duals[0].shape[1] if many else 1
     sizes = np.cumsum([c.shape[0] for c in columns])[:-1]

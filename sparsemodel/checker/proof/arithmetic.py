@@ -240,8 +240,8 @@ def distinct(columns: list[Any]) -> list[int]:
     differ from another by a constant.
     """
     b = np.concatenate(columns)
-    norms = np.sqrt((b**2).sum(axis=0))
-    b = b / np.exp2(np.round(np.log2(np.where(norms > 0.0, norms, 1.0))))  # exact
+    scale = np.ldexp(1.0, np.frexp(abs(b).max(axis=0, initial=0.0))[1] - 1)
+    b = b / np.where(np.all(b / scale * scale == b, axis=0), scale, 1.0)  # exact
     zero, keep = not np.any(np.all(b == b[:1], axis=0) & (b[0] != 0.0)), list[int]()
     for j in np.flatnonzero(b.any(axis=0)).tolist():
         near = [one_sum(b[:, keep], sign * b[:, [j]], zero=zero) for sign in (1.0, -1.0)]
