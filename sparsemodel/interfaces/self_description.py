@@ -83,6 +83,8 @@ class Setting:
     loss_curvature: tuple[float, float]
     ridge: float
     """The one ridge of all counted coordinates; 0 where they differ or there is none."""
+    penalised: bool
+    """Whether any counted coordinate has a ridge."""
     free: int
     observations: int
     weight: float
@@ -125,6 +127,22 @@ class Theorem:
             return self.judge(setting)
         text = "the loss has no second derivative, and every one of these theorems requires it"
         return Guarantee(self.source, FAILS, text, "")
+
+
+def without_free(theorem: Theorem) -> Theorem:
+    """Return a theorem whose iteration steps in every coordinate, for problems without free ones.
+
+    The constants are those of the objective minimised over free coordinates; such an iteration
+    does not minimise over them, and may diverge with the step that the constants allow.
+    """
+
+    def judge(s: Setting) -> Guarantee:
+        if not s.free:
+            return theorem.judge(s)
+        text = "its iteration steps in free coordinates, which the constants are minimised over"
+        return Guarantee(theorem.source, FAILS, text, "")
+
+    return Theorem(theorem.source, judge)
 
 
 def decided_below(low: float, high: float, limit: float) -> str:

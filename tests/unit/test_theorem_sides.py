@@ -30,6 +30,7 @@ def setting(k, p=200, at=None, data=None):
         quadratic=True,
         loss_curvature=(0.5, 2.0),
         ridge=0.3,
+        penalised=False,
         free=0,
         observations=50,
         weight=5.0,
@@ -292,6 +293,29 @@ def test_tight_6_and_7_take_delta_of_level_2k_or_3k_and_the_target(theorem):
     assert theorem.on(setting(k, data=below | {own: good, wide: good})).status == "holds"
     assert theorem.on(setting(k, data=below | {own: good, wide: between})).status == "open"
     assert theorem.on(setting(k, data=below | {own: bad, wide: bad})).status == "fails"
+    ridged = replace(setting(k, data=below | {own: good, wide: good}), penalised=True)
+    assert theorem.on(ridged).status == "fails"
+
+
+@pytest.mark.parametrize(
+    "theorem",
+    [
+        grahtp.THEOREM_02B,
+        grahtp.THEOREM_05B,
+        tight.THEOREM_06,
+        tight.THEOREM_07,
+        tight.THEOREM_10,
+        tight.COROLLARY_15,
+        *(t for t in nhtp.theorems(1e-4, 0.25) if "(29)" not in t.source),
+    ],
+    ids=lambda theorem: theorem.source,
+)
+def test_steps_in_free_coordinates_have_no_theorem(theorem):
+    k, isometric = 600, ((1.0, 1.0), (1.0, 1.0))
+    every = dict.fromkeys(levels(k, 9000), isometric)
+    best = setting(k, 9000, every, every)
+    assert theorem.on(best).status == "holds"
+    assert theorem.on(replace(best, free=1)).status == "fails"
 
 
 def test_tight_10_takes_m_of_level_k_plus_the_target():

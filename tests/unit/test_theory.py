@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -123,8 +124,10 @@ def test_an_orthogonal_design_satisfies_everything():
     x[3] = y[3] / math.sqrt(p) / 2.0
     found = theory(form, x)
     assert all(c.condition == pytest.approx((1.0, 1.0)) for c in found.constants)
+    assert not found.applies("TIGHT, Theorem 6")  # the ridge is not part of its objective
+    bare = theory(replace(form, ridge=np.zeros(p)), 2.0 * x)
     for name in ("GraHTP, Theorem 2(a)", "GraHTP, Theorem 2(b)", "TIGHT, Theorem 6"):
-        assert found.applies(name)
+        assert bare.applies(name)
     assert found.applies("DIHT, Theorem 15")
     assert found.applies("NHTP, Theorem 9")
     # k = 1 is less than (2 + 16) kbar and than 18 s*, however well conditioned.

@@ -14,6 +14,7 @@ from sparsemodel.interfaces.self_description import (
     between,
     decided_below,
     for_targets,
+    without_free,
 )
 
 
@@ -158,12 +159,14 @@ THEOREM_02A = Theorem(
     "GraHTP, Theorem 2(a)",
     lambda s: grahtp_2(s, 2.0 / math.sqrt(3.0), "GraHTP, Theorem 2(a)", "GraHTP"),
 )
-THEOREM_02B = Theorem(
-    "GraHTP, Theorem 2(b)",
-    lambda s: grahtp_2(s, 1.26, "GraHTP, Theorem 2(b)", "IHT (FGraHTP)"),
+THEOREM_02B = without_free(
+    Theorem(
+        "GraHTP, Theorem 2(b)",
+        lambda s: grahtp_2(s, 1.26, "GraHTP, Theorem 2(b)", "IHT (FGraHTP)"),
+    )
 )
 THEOREM_05A = Theorem("GraHTP, Theorem 5(a)", grahtp_5)
-THEOREM_05B = Theorem("GraHTP, Theorem 5(b)", grahtp_5b)
+THEOREM_05B = without_free(Theorem("GraHTP, Theorem 5(b)", grahtp_5b))
 THEOREM_08 = Theorem(
     "GraHTP, Theorem 8", lambda s: grahtp_8(s, "GraHTP, Theorem 8", 16.0, "GraHTP's result")
 )

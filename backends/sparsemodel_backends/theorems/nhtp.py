@@ -13,6 +13,7 @@ from sparsemodel.interfaces.self_description import (
     Theorem,
     between,
     decided_below,
+    without_free,
 )
 
 
@@ -47,8 +48,12 @@ def nhtp_9(s: Setting, sigma: float, beta: float) -> Guarantee:
         "NHTP, Theorem 9",
         status,
         f"m_2k > 0 and M_2k finite; m_2k is {between(*convex)}",
-        "NHTP converges to one point, quadratically"
-        + (" (for a quadratic: it ends after finitely many steps)" if s.quadratic else ""),
+        "NHTP converges to one point, "
+        + (
+            "and ends after finitely many steps"
+            if s.quadratic
+            else "quadratically where the second derivative is Lipschitz continuous around it"
+        ),
         numbers,
     )
 
@@ -114,8 +119,8 @@ def _largest_step(smooth: float, gamma: float, sigma: float, beta: float) -> flo
 def theorems(sigma: float, beta: float) -> tuple[Theorem, ...]:
     """Return the theorems for the constants of a line search."""
     return (
-        Theorem("NHTP, Theorem 8", lambda s: nhtp_8(s, sigma, beta)),
+        without_free(Theorem("NHTP, Theorem 8", lambda s: nhtp_8(s, sigma, beta))),
         Theorem("NHTP, Theorem 8, (29)", nhtp_29),
-        Theorem("NHTP, Theorem 9", lambda s: nhtp_9(s, sigma, beta)),
-        Theorem("NHTP, Corollary 10", nhtp_c10),
+        without_free(Theorem("NHTP, Theorem 9", lambda s: nhtp_9(s, sigma, beta))),
+        without_free(Theorem("NHTP, Corollary 10", nhtp_c10)),
     )

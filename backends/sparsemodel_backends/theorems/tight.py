@@ -14,6 +14,7 @@ from sparsemodel.interfaces.self_description import (
     Theorem,
     between,
     for_targets,
+    without_free,
 )
 from sparsemodel.numerics import expansion
 
@@ -22,8 +23,8 @@ def tight_rip(
     s: Setting, level: int, source: str, method: str, limit: Callable[[float], float]
 ) -> Guarantee:
     r"""TIGHT, Theorems 6 and 7: restricted isometry of the design, at its best scaling."""
-    if not s.quadratic:
-        return Guarantee(source, FAILS, "it is about squared losses", "")
+    if not s.quadratic or s.penalised:
+        return Guarantee(source, FAILS, "it is about squared losses without ridge", "")
     wide = s.data[min(level, s.p)].isometry[1]
     own = (
         s.data[max(1, min(level - s.k + 1, s.p))]
@@ -115,14 +116,18 @@ def _cosamp(nu: float) -> float:
     return math.sqrt((math.sqrt(32.0 * nu + 49.0) - 9.0) / (16.0 * (nu - 1.0)))
 
 
-THEOREM_06 = Theorem(
-    "TIGHT, Theorem 6",
-    lambda s: tight_rip(
-        s, 3 * s.k, "TIGHT, Theorem 6", "IHT", lambda nu: 1.0 / math.sqrt(8.0 * nu)
-    ),
+THEOREM_06 = without_free(
+    Theorem(
+        "TIGHT, Theorem 6",
+        lambda s: tight_rip(
+            s, 3 * s.k, "TIGHT, Theorem 6", "IHT", lambda nu: 1.0 / math.sqrt(8.0 * nu)
+        ),
+    )
 )
-THEOREM_07 = Theorem(
-    "TIGHT, Theorem 7", lambda s: tight_rip(s, 4 * s.k, "TIGHT, Theorem 7", "CoSaMP", _cosamp)
+THEOREM_07 = without_free(
+    Theorem(
+        "TIGHT, Theorem 7", lambda s: tight_rip(s, 4 * s.k, "TIGHT, Theorem 7", "CoSaMP", _cosamp)
+    )
 )
-THEOREM_10 = Theorem("TIGHT, Theorem 10", tight_10)
-COROLLARY_15 = Theorem("TIGHT, Corollaries 15 and 16", tight_15)
+THEOREM_10 = without_free(Theorem("TIGHT, Theorem 10", tight_10))
+COROLLARY_15 = without_free(Theorem("TIGHT, Corollaries 15 and 16", tight_15))

@@ -74,6 +74,7 @@ def theory(form: SparseRegression, x: FloatArray) -> Theory:
         quadratic=form.traits.quadratic,
         loss_curvature=(form.traits.lower, form.traits.upper),
         ridge=span[0] if span[0] == span[1] else 0.0,
+        penalised=span[1] > 0.0,
         free=int(form.sparsity.free.size),
         observations=rows,
         weight=float(rows * weights[0]) if equal else 0.0,
