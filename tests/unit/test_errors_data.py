@@ -162,6 +162,28 @@ def test_overflow_is_named() -> None:
         problem.solve()
 
 
+@pytest.mark.parametrize(
+    ("size", "message"), [(1e160, "squares overflow"), (1e-170, "squares vanish")]
+)
+@pytest.mark.parametrize("name", ["squared_loss", "logistic_loss", "poisson_loss"])
+def test_entries_whose_squares_are_no_doubles_are_named(
+    rng: np.random.Generator, size: float, message: str, name: str
+) -> None:
+    A = rng.standard_normal((30, 4))
+    w = sm.Variable(4, name="w")
+    loss = getattr(sm, name)((size * A) @ w, 1.0 * (A[:, 0] + rng.standard_normal(30) > 0.0))
+    with pytest.raises(sm.DataError, match=message):
+        sm.Problem(sm.minimize(loss), sm.card(w) <= 2).solve()
+
+
+def test_a_target_whose_square_overflows_is_named(rng: np.random.Generator) -> None:
+    A = rng.standard_normal((30, 4))
+    w = sm.Variable(4, name="w")
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, 1e160 * A[:, 1])), sm.card(w) <= 1)
+    with pytest.raises(sm.DataError, match="Divide the target"):
+        problem.solve()
+
+
 def test_separable_data_without_ridge(rng: np.random.Generator) -> None:
     A = rng.standard_normal((30, 4))
     y = A[:, 1] > 0.0
@@ -199,3 +221,17 @@ def test_the_callers_arrays_are_left_alone(data: Any, order: Any) -> None:
     problem.certify()
     np.testing.assert_array_equal(A, copies[0])
     np.testing.assert_array_equal(b, copies[1])
+
+
+@pytest.mark.parametrize("name", ["squared_loss", "huber_loss", "absolute_loss", "poisson_loss"])
+def test_truth_values_are_the_numbers_0_and_1(rng: np.random.Generator, name: str) -> None:
+    A = rng.standard_normal((30, 4))
+    y = A[:, 0] + rng.standard_normal(30) > 0.0
+    values = []
+    for target in (y, y.tolist(), y.astype(float)):
+        w = sm.Variable(4, name="w")
+        loss = getattr(sm, name)(A @ w, target)
+        values.append(sm.Problem(sm.minimize(loss), sm.card(w) <= 2).solve().value)
+    assert values[0] == values[1] == values[2]
+    with pytest.raises(sm.DataError, match="== 'yes'"):
+        getattr(sm, name)(A @ w, np.where(y, "yes", "no"))

@@ -34,6 +34,11 @@ _SEEN = 0.5
 _PRICES = 2**21
 """Exchanges that are priced at a time, by those backends that price all of them."""
 
+_LARGEST = 1e150
+"""Size of entries up to which sums of their squares are doubles, with room for 1e8 rows."""
+_SMALL = 1e-160
+"""Size of entries below which their squares vanish."""
+
 
 @final
 class Facts(FactSheet):
@@ -173,9 +178,11 @@ class Facts(FactSheet):
         ``form`` is the problem, or compressed; ``passes`` is the price.
         """
         key = ("gradient", form.terms is self.form.terms)
-        gradient, self.sums = self.recall(key, passes, partial(_first_products, form))
+        products = self.recall(key, passes, partial(_first_products, form))
+        gradient, self.sums, pull = products
         if not np.all(np.isfinite(gradient)):
             self._refuse_nonfinite()
+        _refuse_scale(float(np.abs(gradient).max(initial=0.0)), pull)
         source = "the gradient at zero, which the solver needs"
         self.record("data", "finite", "measured", source, passes)
         return gradient
@@ -276,18 +283,37 @@ class Facts(FactSheet):
 
 
 @np.errstate(all="ignore")  # what overflows shows in the result
-def _first_products(form: SparseRegression) -> tuple[FloatArray, FloatArray | None]:
-    """Return the gradient at zero; of one file the weighted sums of its columns as well."""
+def _first_products(form: SparseRegression) -> tuple[FloatArray, FloatArray | None, float]:
+    """Return the gradient at zero, of one file the weighted sums of its columns, and a sum.
+
+    That of the sizes of the derivatives by the predictions.
+    """
     objective, term = RegressionObjective(form), form.terms[0]
     origin = objective.origin()
     pulls = objective.prediction_gradients(origin)
+    pull = float(sum(np.abs(r).sum() for r in pulls))
     if len(form.terms) > 1 or not term.design.streamed:
         total = np.zeros(form.shape)
         for each, r in zip(form.terms, pulls, strict=True):
             total += each.design.rmatvec(r)
-        return total, None
+        return total, None, pull
     both = term.design.rmatvec(np.column_stack([pulls[0], term.weights]))
-    return both[:, :-1].reshape(form.shape), both[:, -1]
+    return both[:, :-1].reshape(form.shape), both[:, -1], pull
+
+
+def _refuse_scale(largest: float, pull: float) -> None:
+    """Refuse data whose squares are no doubles: entries as large as the ratio, or as small."""
+    ratio = largest / pull if 0.0 < pull < np.inf else 0.0
+    if ratio > _LARGEST:
+        raise DataError(
+            f"The data matrix has entries of about {ratio:.0e}, whose squares overflow. Divide "
+            "its columns by their sizes."
+        )
+    if largest > 0.0 and ratio < _SMALL:
+        raise DataError(
+            f"The entries of the data matrix are of about {ratio:.0e}, whose squares vanish in "
+            "float64. Divide its columns by their sizes."
+        )
 
 
 def _squares(form: SparseRegression) -> FloatArray:

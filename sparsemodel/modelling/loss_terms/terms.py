@@ -192,7 +192,7 @@ def checked_target(loss: DataFit, target: Any) -> tuple[FloatArray, tuple[Any, .
     where = f"The target of {loss.name}"
     numbers, classes = labels(target, where=where)
     numeric = loss.target_kind in (TargetKind.NUMBERS, TargetKind.TIMES)
-    if numeric and classes is not None and classes != ("False", "True"):
+    if numeric and classes is not None and classes != (False, True):
         raise DataError(
             f"{where} is text ({', '.join(map(repr, classes[:3]))}), and it predicts numbers. For "
             "two classes use sm.logistic_loss, for several sm.multinomial_loss (sm.ordinal_loss "

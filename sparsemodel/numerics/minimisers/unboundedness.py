@@ -221,7 +221,13 @@ def check_range(objective: RegressionObjective, point: Point) -> None:
         u, y = margins(term, z), term.target
         magnitude = loss.value_magnitude(u, y, loss.value(u, y))
         if np.any(np.isposinf(magnitude) & (term.weights > 0.0)):
-            worst = float(np.abs(u[np.isposinf(magnitude)]).max())
+            over = np.isposinf(magnitude)
+            worst, targets = float(np.abs(u[over]).max()), float(np.abs(y[over]).max(initial=0.0))
+            if targets > worst:
+                raise DataError(
+                    f"The target of {loss.name} holds values of {targets:.3g}, where the loss "
+                    "overflows. Divide the target by a constant."
+                )
             raise DataError(
                 f"The predictions of {loss.name} reach {worst:.3g} at the solution, where it "
                 "overflows: rescale the data matrix or the target, add an intercept or a ridge, or "
