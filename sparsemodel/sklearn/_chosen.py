@@ -236,6 +236,12 @@ def _fold(
             else:
                 fitted._take(found, data.outputs)
                 scores[row, column] = float(scoring.scorer(fitted, held_out, y, **params))
+                if np.isnan(scores[row, column]):
+                    raise ValueError(
+                        f"scoring={model.scoring!r} is nan on a fold of {y.shape[0]} held-out "
+                        "samples, so that nothing can be compared; pass a cv with larger or "
+                        "stratified folds, or a scorer that has a value on each."
+                    )
         if known:
             falls += fall_towards(loss, reached, target)
     return scores, share, (falls, c) if known else None

@@ -60,12 +60,7 @@ class SparseClassifier(ClassifierMixin, SparseLinearModel):  # type: ignore[misc
 
     def _weights(self, y: Any, c: FloatArray) -> FloatArray:
         c = super()._weights(y, c)
-        counted = np.unique(y[c > 0.0])
-        if counted.size < 2:
-            raise ValueError(
-                "All samples with a positive sample_weight are of one class, "
-                f"{counted.tolist()[0]!r}; {type(self).__name__} needs two."
-            )
+        self._need_classes(y[c > 0.0])
         if self.class_weight is None:
             return c
         if self.class_weight == "balanced":
@@ -79,6 +74,26 @@ class SparseClassifier(ClassifierMixin, SparseLinearModel):  # type: ignore[misc
         if not total > 0.0:
             raise ValueError("The weights of the samples and the classes leave nothing to fit.")
         return np.asarray(c / total)
+
+    def _need_classes(self, y: Any) -> None:
+        """Refuse classes of none of the samples that are fitted: their constants fall for ever."""
+        fitted = np.unique(y)
+        missing = np.setdiff1d(self.classes_, fitted).tolist()
+        if not missing or (fitted.size > 1 and not self.fit_intercept):
+            return
+        said = f"No sample with a positive sample_weight is of class {missing[0]!r}"
+        if fitted.size < 2:
+            said = (
+                "All samples with a positive sample_weight are of one class, "
+                f"{fitted.tolist()[0]!r}"
+            )
+        if isinstance(self, ChosenK):
+            said += (
+                ", in the training part of a fold if not of all; pass a cv whose training parts "
+                "hold every class, for instance StratifiedKFold with no more folds than the "
+                "rarest class has samples, or leave that class out"
+            )
+        raise ValueError(f"{said}; {type(self).__name__} needs samples of every class.")
 
     def _take(self, found: tuple[FloatArray, Any], outputs: int) -> None:
         coef, intercept = found

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.feature_selection import SelectFromModel
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
@@ -122,3 +122,25 @@ def test_in_grid_search_and_cross_validation(estimator: Any, kind: str) -> None:
 def test_it_selects_for_somebody_else(estimator: Any, kind: str) -> None:
     selector = SelectFromModel(clone(estimator), threshold=1e-10).fit(X, TARGETS[kind])
     assert selector.get_support(indices=True).tolist() == [1, 6]
+
+
+def test_a_class_that_a_training_part_lacks_is_named() -> None:
+    X = np.random.default_rng(3).standard_normal((40, 3))
+    y = np.repeat(["a", "b", "c"], [20, 19, 1])
+    with pytest.raises(ValueError, match=r"of class 'c', in the training part of a fold"):
+        SparseLogisticRegressionCV([1], cv=KFold(4)).fit(X, y)
+    with pytest.raises(ValueError, match=r"one class, 'b', in the training part of a fold"):
+        SparseLogisticRegressionCV([1], cv=KFold(2)).fit(X, np.repeat(["a", "b"], 20))
+    with pytest.raises(ValueError, match=r"of class 'c'; SparseLogisticRegression needs"):
+        SparseLogisticRegression(1).fit(X, y, sample_weight=(y != "c").astype(float))
+    without = SparseLogisticRegressionCV([1], cv=KFold(4), fit_intercept=False).fit(X, y)
+    assert np.isfinite(without.scores_).all()
+
+
+def test_scores_that_are_no_numbers_choose_nothing() -> None:
+    def second(model: Any, X: Any, y: Any) -> float:
+        return np.nan if np.count_nonzero(model.coef_) == 2 else float(model.score(X, y))
+
+    X = np.random.default_rng(4).standard_normal((30, 4))
+    with pytest.raises(ValueError, match="is nan on a fold of 6 held-out samples"):
+        SparseLinearRegressionCV([0, 1, 2], scoring=second).fit(X, X[:, 0] + X[:, 1])
