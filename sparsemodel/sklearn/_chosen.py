@@ -238,9 +238,10 @@ def _fold(
                 scores[row, column] = float(scoring.scorer(fitted, held_out, y, **params))
                 if np.isnan(scores[row, column]):
                     raise ValueError(
-                        f"scoring={model.scoring!r} is nan on a fold of {y.shape[0]} held-out "
-                        "samples, so that nothing can be compared; pass a cv with larger or "
-                        "stratified folds, or a scorer that has a value on each."
+                        f"scoring={model.scoring!r} is nan with k = {k} on a fold of {y.shape[0]} "
+                        "held-out samples, and cannot be compared; pass a scorer that has a value "
+                        "there, or larger or stratified folds, or ks without 0, whose predictions "
+                        "are constant."
                     )
         if known:
             falls += fall_towards(loss, reached, target)

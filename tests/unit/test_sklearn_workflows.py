@@ -142,5 +142,5 @@ def test_scores_that_are_no_numbers_choose_nothing() -> None:
         return np.nan if np.count_nonzero(model.coef_) == 2 else float(model.score(X, y))
 
     X = np.random.default_rng(4).standard_normal((30, 4))
-    with pytest.raises(ValueError, match="is nan on a fold of 6 held-out samples"):
+    with pytest.raises(ValueError, match="is nan with k = 2 on a fold of 6 held-out samples"):
         SparseLinearRegressionCV([0, 1, 2], scoring=second).fit(X, X[:, 0] + X[:, 1])
