@@ -1,6 +1,6 @@
 """What a plan runs for a regression: an opening where one starts better, then the finish.
 
-Every rule was measured; ``docs/explanation/how-plans-are-chosen.md`` has the figures.
+Every rule was measured; ``docs/adr/0011-one-finish.md`` has the figures.
 """
 
 from __future__ import annotations

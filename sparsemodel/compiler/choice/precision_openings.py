@@ -1,7 +1,7 @@
 """What a plan runs for a sparse precision matrix: greedy starts, each with the finish behind it.
 
 On 90 samples from chains, grids, hubs, scale-free and random graphs of order 20 to 80 four starts
-found the best known on 89, three on 76 (``docs/explanation/how-plans-are-chosen.md``). CPU seconds,
+found the best known on 89, three on 76 (``docs/adr/0011-one-finish.md``). CPU seconds,
 measured on random graphs of order 60 to 500 with 143 to 4046 edges, grow about as the product
 ``m p`` of edges and order does; forecasts were within 2.5 times the measured ones.
 """

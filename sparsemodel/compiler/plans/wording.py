@@ -158,7 +158,7 @@ def _(form: SparseRegression) -> tuple[str, ...]:
 def _has_dual_ascent(form: SparseRegression) -> bool:
     """Return whether a loss has kinks, and a ridge and a conjugate that make do without smoothing.
 
-    So measured on sparse hinge losses: ``docs/explanation/how-plans-are-chosen.md``.
+    The plans take DIHT there: ``docs/explanation/how-plans-are-chosen.md``.
     """
     counted = form.ridge[form.sparsity.counted]
     return (
