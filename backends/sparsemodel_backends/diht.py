@@ -221,7 +221,7 @@ def dual_objections(form: Form, schedule: str) -> tuple[str, ...]:
     if not isinstance(form, SparseRegression):
         return ()
     if unpenalised_free(form):
-        return ("needs a ridge on every coordinate, those that are always in included",)
+        return ("needs a ridge on every coordinate, including those that are always in",)
     traits = form.traits
     if schedule == "constant" and not (traits.lower > 0.0 and traits.lipschitz):
         return ("needs smooth and strongly convex losses for the constant step",)

@@ -179,7 +179,7 @@ def test_swaps_follow_quick_starts_where_there_is_time(monkeypatch: pytest.Monke
 def test_the_explanation_has_reasons(loss: str) -> None:
     problem = posed(loss)
     text, plan = problem.explain(full=True), problem.plan()
-    assert "Not taken: run when asked for by name" in text
+    assert "Not chosen: run by name only" in text
     assert all(len(line) <= 100 for line in text.splitlines() if "solve('" not in line)
     assert {r.backend for r in plan.rejected} | {s.label for s in plan.stages} == set(entries())
     for rejection in plan.rejected:

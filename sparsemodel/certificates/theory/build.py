@@ -45,7 +45,10 @@ def theory(form: SparseRegression, x: FloatArray) -> Theory:
     reasons = objections(form)
     if reasons:
         raise UnsupportedProblemError(
-            "The theory of restricted constants does not treat this: " + "; ".join(reasons), reasons
+            "The theorems that problem.theory() evaluates do not cover this problem: "
+            + "; ".join(reasons)
+            + ". problem.certify() bounds the distance to the optimum instead.",
+            reasons,
         )
     counted = form.sparsity.counted
     k, p = form.sparsity.budget, int(np.count_nonzero(counted))

@@ -133,5 +133,5 @@ def _others(form: Form, ran: set[str]) -> tuple[Rejection, ...]:
         if objections:
             unable.append(Rejection(name, objections))
         elif name not in ran:
-            able.append(Rejection(name, ("run when asked for by name",), able=True))
+            able.append(Rejection(name, ("run by name only",), able=True))
     return (*able, *unable)

@@ -52,7 +52,7 @@ in a few steps. And of swaps with exact prices, which then try all removals: on 
 to 1500 x 6000 to 15000 they ended up to 25 % lower than swaps of the smallest coefficient from
 there and afresh, and in most of them sooner."""
 
-_ALONE = "it starts as well by itself as from where another ends"
+_ALONE = "another algorithm before it would not help"
 _PER_COORDINATE, _SHARE = 50, 20
 """Rows of a sample for each coordinate, at least, and rows that one of it stands for, at most."""
 _SAMPLE_BYTES, _WORTH = 2**26, 4

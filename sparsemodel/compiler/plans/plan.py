@@ -24,7 +24,7 @@ _MORE = (
     "bounds how far the result is from the best."
 )
 _AFTERWARDS = (
-    "problem.certify() bounds how far the result is from the best, and assumes none of that"
+    "problem.certify() bounds how far the result is from the best, without these assumptions"
 )
 
 
@@ -147,9 +147,9 @@ class Plan(Documented):
             alone = Facts([row for row in rows if row[1]])
             together = ", ".join(name for name, rest in rows if not rest)
             others = Items((together,) if together else ())
-            parts.append(Section(f"Not taken: {reason}", (alone, others)))
+            parts.append(Section(f"Not chosen: {reason}", (alone, others)))
         cannot = [(", ".join(names), reason) for reason, names in unable.items()]
-        return [*parts, Section("Cannot be taken", (Facts(cannot),))]
+        return [*parts, Section("Not applicable", (Facts(cannot),))]
 
     def summary(self) -> Document:
         """Return the plan in a few lines: what was seen, what is run and why, what it costs."""
@@ -166,8 +166,8 @@ class Plan(Documented):
             steps = [*steps[: _STEPS - 1], f"... and {len(steps) - _STEPS + 1} more"]
         proved = {s.label: s.backend.always for s in self.stages if s.backend.always}
         able = sum(rejection.able for rejection in self.rejected)
-        backends = "backend" if able == 1 else "backends"
-        others = f"{able} other {backends} could run, {len(self.rejected) - able} could not."
+        backends = "backend is" if able == 1 else "backends are"
+        others = f"{able} other {backends} applicable, {len(self.rejected) - able} not."
         return Document(
             kind="Plan",
             title="",
@@ -175,7 +175,7 @@ class Plan(Documented):
             sections=(
                 Section("Data", (Facts(seen),)),
                 Section("Plan", (Items(tuple(steps)), Facts(self.outlook())), folded=False),
-                Section("Proved, whatever the data", (Facts([*proved.items()]),)),
+                Section("Proved for any data", (Facts([*proved.items()]),)),
                 Section("What would change this", (Items(self.notes),)),
                 Section("More", (Items((f"{others} {_MORE}",)),)),
             ),

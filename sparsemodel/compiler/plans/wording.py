@@ -134,23 +134,23 @@ def _(form: SparseRegression) -> tuple[str, ...]:
     counted = form.ridge[form.sparsity.counted]
     if counted.size and not np.all(counted > 0.0):
         notes.append(
-            "without a ridge on every counted entry there is no dual bound for free; "
-            "with one, sm.ridge(w, 1e-3) say, every solution would carry one"
+            "without a ridge on every counted entry a run has no dual bound of its own; "
+            "add one, for example sm.ridge(w, 1e-3)"
         )
     if not all(Access.COLUMNS in term.design.access for term in form.terms):
         notes.append(
-            "the columns of the design cannot be read; stored as an array, all exchanges of "
-            "columns could be priced at once"
+            "the columns of the design cannot be read; with a stored array, all exchanges of "
+            "columns could be evaluated at once"
         )
     if not form.traits.smooth:
         notes.append(
-            "a loss with kinks is smoothed in steps; a smooth one in its place (huber_loss, "
-            "smoothed_hinge_loss) would take one run instead of several"
+            "a loss with kinks is smoothed in several runs; a smooth loss (huber_loss, "
+            "smoothed_hinge_loss) takes one"
         )
     if _has_dual_ascent(form):
         notes.append(
-            "the dual can be climbed without smoothing, solve('sdiht'): quicker under a strong "
-            "ridge, and with a bound from every step"
+            "the dual can be maximised without smoothing, solve('sdiht'): faster with a strong "
+            "ridge, and every step gives a bound"
         )
     return tuple(notes)
 
