@@ -35,42 +35,42 @@ _FEWER = (
 
 
 def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = None) -> Design:
-    """Return a design over ``matrix`` without copying it where its format allows.
+    """Return a design matrix for ``@``, without a copy if the format allows it.
 
     Parameters
     ----------
     matrix
         A two-dimensional ndarray (real, integer or boolean), a SciPy sparse array or matrix, a
         ``LinearOperator``, a :class:`numpy.memmap` (read in blocks, never loaded), a Dask array
-        or DataFrame (left where its blocks are), an array of PyTorch, JAX, CuPy or what else speaks
-        the array API (left on its device; needs ``array-api-compat``), a DataFrame of pandas' or
-        Polars' or a table of Arrow with numeric columns, a nested list, the path of a Parquet file
+        or DataFrame (left where its blocks are), an array of PyTorch, JAX, CuPy or another library
+        of the array API (left on its device; needs ``array-api-compat``), a pandas or Polars
+        DataFrame or an Arrow table with numeric columns, a nested list, the path of a Parquet file
         or of a folder of them (read in blocks, never loaded; needs ``pyarrow``), or a
         :class:`~sparsemodel.interfaces.Design`, which is returned as it is.
     where
-        What the user calls it, for error messages.
+        Its name in error messages.
     columns
-        Names of the columns that are taken of a Parquet file; None takes all.
+        Names of the columns to read from a Parquet file; None reads all.
 
     Returns
     -------
     Design
-        What ``@`` takes in place of the matrix.
+        Use it in place of the matrix, ``sm.as_design(matrix) @ w``.
 
     Raises
     ------
     DataError
-        When it is empty, not two-dimensional, has 2^31 rows or columns, or is a sparse matrix
-        whose indices lead out of its arrays.
+        When the matrix is empty, not two-dimensional, has 2^31 rows or columns or more, or is
+        sparse with indices out of range.
     DataTypeError
-        When its entries are not real numbers; of another library's array, not float32 or float64.
+        When the entries are not real numbers, or an array of another library is not float32 or
+        float64.
     MissingDependencyError
-        When it belongs to a package that cannot be imported whole.
+        When a package that is needed cannot be imported.
 
     Notes
     -----
-    Whether the entries are finite is checked later, for free, in the first product. The indices
-    of a sparse matrix are read once: a product with wrong ones would end the process.
+    Whether the entries are finite is checked later, in the first product.
 
     Examples
     --------
@@ -85,8 +85,8 @@ def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = 
         return _mapped(ParquetRows(Path(matrix), columns, where), where)
     if columns is not None:
         raise DataTypeError(
-            f"columns= chooses among those of a Parquet file, and {where} is of type "
-            f"{type(matrix).__name__}; choose before, with df[columns] for example."
+            f"columns= is for Parquet files only, and {where} is of type "
+            f"{type(matrix).__name__}; select columns before, for example with df[columns]."
         )
     if isinstance(matrix, Design):
         return matrix
@@ -110,35 +110,36 @@ def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = 
 def encode(
     frame: Any, *, missing: Missing = "refuse", formula: str | None = None
 ) -> tuple[DenseDesign, tuple[str, ...]]:
-    """Return a DataFrame as a design, categories as dummies, and what belongs to which column.
+    """Return a DataFrame as a design with dummy columns, and the feature of each column.
 
-    Numbers and truth values stay one column. Text and categories become a column of zeros and ones
-    for each category but the first (in the declared order, or sorted), named ``colour[red]``.
-    ``solution.predict`` encodes new data frames in the same way.
+    Numbers and truth values remain one column. Text and categories become one column of zeros and
+    ones for each category except the first (in the declared order, or sorted), named
+    ``colour[red]``. ``solution.predict`` encodes new data frames in the same way.
 
     Parameters
     ----------
     frame
-        A DataFrame of pandas' or Polars', a table of Arrow, or what else has ``columns`` and gives
+        A pandas or Polars DataFrame, an Arrow table, or an object that has ``columns`` and gives
         columns with ``to_numpy()``.
     missing
-        ``"refuse"``, or ``"mean"``: means of the numbers there are, and of categories the most
-        frequent one; the same numbers in new data.
+        ``"refuse"`` raises an error; ``"mean"`` replaces missing numbers by the column mean and
+        missing categories by the most frequent one. New data are filled with the same values.
     formula
-        Which columns are made of those of the table, as R and formulaic write it:
-        ``"age * colour + log(size)"``; needs ``formulaic``. The constant is left out (add a
-        variable), and so is a target before ``~``.
+        A formula for the columns as in R, ``"age * colour + log(size)"``; needs ``formulaic``.
+        The constant (add a variable for it) and a target before ``~`` are ignored.
 
     Returns
     -------
-    design, features : DenseDesign of shape (n, p), tuple of p texts
-        With ``sm.card(w, groups=features)`` a category counts once, or a term of the formula.
+    design : DenseDesign of shape (n, p)
+    features : tuple of str, of length p
+        The feature (or term of the formula) of each column. With
+        ``sm.card(w, groups=features)`` each counts once.
 
     Raises
     ------
     DataError, DataTypeError
-        When values are missing, when a column is neither numbers nor text, or has nearly as many
-        texts as rows; the message names the column.
+        When values are missing, or when a column is neither numbers nor text or has nearly as many
+        different texts as rows. The message names the column.
 
     Examples
     --------

@@ -105,7 +105,7 @@ class Problem(Declaration):
         Raises
         ------
         UnsupportedProblemError
-            Where the backend that was asked for, or every one, cannot solve the problem.
+            When the given backend, or every backend, cannot solve the problem.
         """
         compiled = self._compiled()
         facts, reduced = compiled.analysis()
@@ -113,20 +113,20 @@ class Problem(Declaration):
 
     @small_work()
     def explain(self, backend: str | Backend | None = None, *, full: bool = False) -> str:
-        """Return in words what will be run, why, what it costs and what is proved; solves nothing.
+        """Describe what :meth:`solve` would run, why, at what cost, and what is proved about it.
 
         Parameters
         ----------
         backend
-            Explain the plan with this one, named as in :meth:`solve`.
+            Explain the plan with this backend, named as in :meth:`solve`.
         full
-            Add every fact with its source, the reductions, the theorems with their assumptions,
-            and why each other backend is not taken.
+            Add every fact with its source, the reductions, the guarantees, and the reasons against
+            every other backend.
 
         Returns
         -------
         str
-            Some 25 lines, as wide as the terminal; with ``full`` about a hundred.
+            About 25 lines, as wide as the terminal; with ``full`` about a hundred.
 
         Examples
         --------
@@ -157,21 +157,24 @@ class Problem(Declaration):
         Parameters
         ----------
         backend
-            None lets the compiler choose; a name, a value such as ``sm.backends.NHTP(tol=1e-10)``
-            or a plan such as ``"nhtp > local_search | omp"`` (``>`` hands the point on, ``|``
-            starts again, the best point wins) is obeyed or refused, never replaced.
+            None chooses automatically. Otherwise the name of a backend, a backend such as
+            ``sm.backends.NHTP(tol=1e-10)``, or a plan such as ``"nhtp > local_search | omp"``
+            (``>`` hands the point to the next stage, ``|`` starts from zero, and the best point is
+            returned). It is never replaced by another backend; if it cannot solve the problem,
+            an error says why.
         start
-            Where to begin: an array for the problem's one variable, a mapping from variables to
-            arrays, or ``"value"`` for the variables' present values. None begins at zero. Where
-            the nonzeros are minimised, every run that allows as many as the start has begins there.
+            The starting point: an array for the problem's one variable, a mapping from variables to
+            arrays, or ``"value"`` for the variables' present values. None starts from zero. If
+            the number of nonzeros is minimised, it is used wherever it satisfies the limit.
         effort
-            How long a search goes on in vain: with ``"low"`` hardly, and not at all where the loss
-            has kinks; ``"high"`` also runs searches that take long, and tries a short proof for
-            small squared losses, unless there is a time limit.
+            How long a search continues without improvement. ``"high"`` also runs searches that are
+            expected to take more than five seconds, and tries a short proof for small squared
+            losses unless there is a time limit.
         seed
             Seed of the backends that draw random numbers.
         time_limit
-            Seconds after which the best point so far is returned; they are used to search longer.
+            Seconds after which the best point so far is returned. With a limit the search
+            continues longer than without.
         max_iter
             Iteration limit, in place of the backend's own.
         verbose
@@ -262,32 +265,28 @@ class Problem(Declaration):
         backend: str | Backend | None = None,
         time_limit: float | None = None,
     ) -> Path:
-        """Return the solutions for a range of k (and of ridges), each from its neighbours.
+        """Solve for a range of k (and of ridges), starting each problem from its neighbours.
 
         Parameters
         ----------
         k
-            The :class:`Parameter` that bounds the cardinality, with ``values`` to follow; or the
-            values themselves, whatever the constraint says. Of several limits a parameter follows
-            the one that it stands in, and values follow the number of nonzeros in all; the others
-            hold. For a precision matrix these are numbers of edges, pairs ``i < j``.
+            The :class:`Parameter` in a limit, with its ``values``; or values of the total number of
+            nonzeros (of edges, for a precision matrix). Other limits remain.
         values
-            Whole numbers, ``range(1, 51)`` for instance.
+            Whole numbers, for example ``range(1, 51)``.
         ridges
-            Numbers from 0 on by which the declared ridge is multiplied: its weights, with
-            ``sm.ridge(w, 1.0)`` in the objective. Every ``k`` is solved with each of them, the
-            smallest first and the others from the solutions with the one before;
+            Factors, at least 0, for the declared ridge; with ``sm.ridge(w, 1.0)`` in the objective
+            they are its weights. Every ``k`` is solved with each of them.
             ``path.select()`` and ``path.cross_validate()`` choose ``k`` and the ridge together.
         sweeps
-            How often improvements are carried down and up again.
+            How often solutions are improved from larger and from smaller ``k``.
         effort
-            How long each ``k`` is searched on its own; ``"low"`` for not at all. With kinks in the
-            loss, or constraints beside bounds, that takes long, and only ``"high"`` does it.
+            How long each ``k`` is searched on its own; with ``"low"`` it is not. With kinks in the
+            loss, or with constraints other than bounds, this is slow, and only ``"high"`` does it.
         backend
-            What solves each ``k``, from its neighbours and from its own start; None for the
-            algorithm that grows paths.
+            Solves each ``k``, from its neighbours and its own start. None: the path algorithm.
         time_limit
-            Seconds after which the path ends, as on Ctrl-C; ``path.stop`` says which.
+            Seconds after which the path ends; ``path.stop`` gives the reason.
 
         Returns
         -------
@@ -308,17 +307,18 @@ class Problem(Declaration):
             return followed(self._declared.reading, compiled, ks, how, factors, parameter)
 
     def restricted(self, support: Any) -> Any:
-        """Return the problem on a support as a CVXPY problem: no more than the chosen columns.
+        """Return the convex problem on a support as a CVXPY problem.
 
         Parameters
         ----------
         support
-            Indices or names of entries that are counted, as in ``solution.support``; others are in.
+            Indices or names of counted entries, as in ``solution.support``. Entries that are not
+            counted, such as an intercept, are always included.
 
         Returns
         -------
         cvxpy.Problem
-            In variables of its own, for the entries that are in.
+            It has new variables, for the included entries only.
 
         Examples
         --------
@@ -365,18 +365,19 @@ class Problem(Declaration):
 
     @asked("Certifying")
     def certify(self, *, time_limit: float | None = None) -> Certificate:
-        """Return a checkable statement of how good the solution is; solves first if needed.
+        """Return a certificate: a lower bound on the objective of every feasible point.
 
-        Bounds that cost a pass over the data come first. Where they leave a gap the relaxation is
-        solved: tenths of a second for a thousand rows and columns, seconds for ten thousand
-        columns, longer with nonsmooth losses and little ridge. With no more than 2000 supports, or
-        after ``exhaustive``, a search over the supports goes on from there for a few seconds.
+        Solves first if needed. Bounds that cost one pass over the data are tried first. If they
+        leave a gap, the convex relaxation is solved, which takes tenths of a second for a thousand
+        rows and columns, seconds for ten thousand columns, and longer for nonsmooth losses with a
+        small ridge. With at most 2000 supports, or after ``exhaustive``, all supports are searched
+        for a few seconds.
 
         Parameters
         ----------
         time_limit
-            Seconds for the search of a better bound, None for 60; half of them at most go to a
-            first solve. Then, and on Ctrl-C, the best bound so far is reported.
+            Seconds for the search for a better bound; None means 60. A first solve takes at most
+            half of them. The best bound so far is returned at the end, and on Ctrl-C.
 
         Returns
         -------
@@ -387,7 +388,7 @@ class Problem(Declaration):
         Raises
         ------
         BoundError
-            When a bound contradicts the point: a fault of this package, never passed over.
+            When the bound is above the objective of the solution: an error in a loss or here.
         """
         with within(time_limit) as limit:
             loaded()
@@ -403,27 +404,26 @@ class Problem(Declaration):
 
     @asked("Computing the constants")
     def theory(self, *, time_limit: float | None = None) -> Theory:
-        """Return restricted constants and which theorems apply with them; solves first if needed.
+        """Return restricted constants and the theorems that apply; solves first if needed.
 
-        ``M_s`` and ``m_s`` are enclosed from both sides. For regressions whose constraint is the
-        cardinality alone.
+        Lower and upper bounds are computed for ``M_s`` and ``m_s``. Only regressions without
+        constraints other than the cardinality are covered.
 
         Parameters
         ----------
         time_limit
-            Seconds after which the enclosures stay as wide as they are, and ``theory.complete`` is
+            Seconds after which the bounds are no longer improved, and ``theory.complete`` is
             False; None for no limit.
 
         Returns
         -------
         Theory
-            ``print(theory)`` lists each theorem, whether its assumptions hold here, and what it
-            then says.
+            ``print(theory)`` lists each theorem, its statement, and whether its assumptions hold.
 
         Raises
         ------
         UnsupportedProblemError
-            When the theorems do not treat such a problem; every reason is listed.
+            When the theorems do not cover the problem; every reason is listed.
         """
         with within(time_limit):
             return self._compiled().theory(self._solved()[0])
@@ -437,36 +437,36 @@ class Problem(Declaration):
         verbose: bool = False,
         resume: Certificate | str | os.PathLike[str] | None = None,
     ) -> Certificate:
-        """Branch and bound until the relative gap is closed or time is up; solves first if needed.
+        """Close the gap by branch and bound, or until the time limit; solves first if needed.
 
-        A better point met on the way becomes the solution.
+        If the search finds a better point, this becomes the solution.
 
         Parameters
         ----------
         gap
-            Relative gap to reach, at least 1e-9; with the fewest nonzeros as far as they ask for.
+            Relative gap to reach, at least 1e-9. Ignored if the number of nonzeros is minimised.
         time_limit
-            Seconds, at most half of them for a first solve; then the certificate says its gap.
-            None for no limit. Compiling, in the first proof after the installation, is not counted.
+            Seconds, at most half of them for a first solve; None for no limit. Compiling code, in
+            the first proof after the installation, is not counted.
         verbose
-            Write a table on standard error while it runs: time, nodes, open nodes, best objective,
+            Write a table to standard error while it runs: time, nodes, open nodes, best objective,
             best bound, gap.
         resume
-            The certificate of an earlier proof (or its ``.json`` file): what
-            it closed is evaluated again and stays closed; ``gap`` cannot be smaller than its own.
+            The certificate of an earlier proof, or its ``.json`` file. Its nodes are evaluated
+            again but not searched again; ``gap`` must not be smaller than the earlier one.
 
         Returns
         -------
         Certificate
-            With the record of the search, so that ``verify`` evaluates every part of it again;
-            with what was proved so far when it is interrupted (Ctrl-C).
+            With the search tree, every node of which ``verify`` evaluates again. On Ctrl-C it
+            contains what was proved so far.
 
         Raises
         ------
         UnsupportedProblemError
             When the problem cannot be proved by branching; every reason is listed.
         CertificateError
-            When ``resume`` is of another problem, or holds no search to go on with.
+            When ``resume`` is about another problem, or contains no search to continue.
         """
         with within(time_limit) as limit:
             loaded()

@@ -11,36 +11,37 @@ T = TypeVar("T", bound=type)
 
 _K = """\
     k : int, default=10
-        At most this many features (groups, with ``groups``) have a nonzero coefficient. More than
-        there are is no constraint.
+        The maximum number of features (groups, with ``groups``) with a nonzero coefficient. A
+        value larger than the number of features is no constraint.
     ridge : float, default=1e-3
         :math:`\\lambda \\ge 0` of :math:`\\tfrac\\lambda2 \\sum_j s_j^2 w_j^2`, with ``s_j`` the
         standard deviation of column ``j`` (to three digits; its root mean square without an
-        intercept), so that units do not matter; coefficients are in those of the columns. Beside
-        Huber's, pinball and other losses of residuals that are no squares it is multiplied by
-        :math:`\\tfrac4\\pi L / d^2`, with ``d`` the mean distance of the target from its median
-        and ``L`` the mean loss there, and beside a logarithmic link by the curvature at the mean
-        (of counts their mean), so that the target's unit does not matter either. Bounds
-        and certificates need it positive where there are more features than samples.
+        intercept), so that units of the columns do not matter; coefficients are those of the
+        original columns. For losses of residuals other than the squared one (Huber, pinball, ...)
+        the ridge is multiplied by :math:`\\tfrac4\\pi L / d^2`, with ``d`` the mean distance of the
+        target from its median and ``L`` the mean loss there. With a logarithmic link it is
+        multiplied by the curvature at the mean (for counts, by their mean). So the unit of the
+        target does not matter either. With more features than samples a positive ridge gives
+        tighter certificates.
 """
 
 _INTERCEPT = """\
     fit_intercept : bool, default=True
-        Fit a constant, which is neither penalised nor counted.
+        Whether to fit an intercept, which is neither penalised nor counted.
 """
 
 _OPTIONS = """\
     plain_ridge : bool, default=False
-        Take ``s_j = 1``, whatever the loss.
+        Take ``s_j = 1`` and do not scale the ridge with the target.
     positive : bool, default=False
-        Allow no negative coefficients.
+        Whether to forbid negative coefficients.
     bounds : tuple, default=None
-        The least and the largest coefficients, ``(lower, upper)``: numbers, arrays of shape
-        (n_features,), or None for no bound. A coefficient of zero must be within.
+        Bounds on the coefficients, ``(lower, upper)``: numbers, arrays of shape (n_features,), or
+        None for no bound. They must allow zero.
     groups : array-like of shape (n_features,), default=None
-        A label per feature; features with one label are selected together and count once.
+        A label per feature; features with the same label are selected together and count once.
     always : array-like, default=None
-        Features that are in every model and not counted: their names, their numbers, or a mask.
+        Features that are in every model and not counted: names, indices, or a mask.
     backend : str or Backend, default=None
         See ``sm.available_backends()``; None lets the compiler choose.
     effort : {{"low", "medium", "high"}}, default="{effort}"
@@ -50,7 +51,7 @@ _OPTIONS = """\
     certify : bool, default=False
         Compute ``certificate_`` when fitting.
     random_state : int, RandomState instance or None, default=None
-        {seeds}; None is a fixed seed.
+        Seed {seeds}; None is a fixed seed.
     verbose : bool, default=False
         Show progress on standard error.
 """
@@ -63,19 +64,19 @@ _CHOICE = """\
         The candidates for ``ridge``, chosen together with ``k``; None takes 0.001, 0.1 and 1. One
         number keeps it there. See ``ridge`` of the estimator with a given ``k``.
     cv : int, cross-validation generator or iterable, default=None
-        How to split; a number is so many shuffled folds (stratified for classes and by events),
-        None five.
+        The splitter; an integer is a number of shuffled folds (stratified by classes and by
+        events), None means five.
     scoring : str or callable, default=None
-        A scorer of scikit-learn's; None is minus the mean loss that is minimised, without ridge.
-        Weights of samples are passed on to scorers that take them, those of classes never.
+        A scorer of scikit-learn; None is minus the mean loss, without the ridge. Sample weights
+        are passed to scorers that accept them, class weights are not.
     one_standard_error : bool, default=False
-        Take the smallest candidate, and of its ridges the largest, within one standard error of
-        the best mean score: smaller models that predict less well. In any case 0 is left only where
-        held-out losses fall from there towards the average candidate, in a t test over the samples
-        at 10 %; with ``groups``, a scorer, or a loss that couples samples, the best candidate is
-        compared with 0 over the folds, at 5 %.
+        Take the smallest candidate, and among its ridges the largest, within one standard error of
+        the best mean score. Such a model usually predicts less well. In any case ``k = 0`` is
+        chosen unless the held-out losses of the candidates are lower on average, in a t test over
+        the samples at 10 %; with ``groups``, a scorer, or a loss that couples samples, the best
+        candidate is compared with 0 over the folds, at 5 %.
     n_jobs : int, default=None
-        Folds worked on at the same time.
+        The number of folds that run in parallel.
 """
 
 CLASS_WEIGHT = """\
@@ -86,15 +87,15 @@ CLASS_WEIGHT = """\
 
 _GIVEN = _OPTIONS.format(
     effort="medium",
-    search="the search goes on in vain",
+    search="the search continues without improvement",
     ending="the best model so far is taken",
-    seeds="Of backends that draw random numbers",
+    seeds="of randomised backends",
 )
 _CHOSEN = _OPTIONS.format(
     effort="low",
     search="each ``k`` is searched on its own (as in ``Problem.path``), in folds and fit alike",
     ending="a fold, or the fit, takes the largest model so far for every larger ``k``",
-    seeds="Of the folds, and of backends that draw random numbers",
+    seeds="of the folds and of randomised backends",
 )
 
 PARAMETERS = _K + _INTERCEPT + _GIVEN
@@ -102,16 +103,16 @@ PARAMETERS_COX = _K + _GIVEN
 
 _FITTED = """\
     objective_ : float
-        The minimised function at the model.
+        The objective of the fitted model.
     certificate_ : Certificate
-        With ``certify=True``: the best lower bound on it for every model with ``k`` features that
-        there is without branching, and what is proved.
+        With ``certify=True``: a lower bound on the objective of every model with ``k`` features,
+        and what it proves.
     n_iter_ : int
         Iterations of the backend.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, when ``X`` had them all as strings.
+        Their names, if all column names of ``X`` are strings.
 """
 
 REGRESSOR = f"""\
@@ -132,19 +133,19 @@ CLASSIFIER = f"""\
 
 _FOUND = """\
     k_ : int
-        The chosen candidate; the model itself is then fitted on all samples.
+        The chosen ``k``; the final model is fitted on all samples.
     ridge_ : float
-        The same of the ridge.
+        The chosen ridge.
     ks_ : ndarray
-        The candidates, increasing.
+        The candidates for ``k``, increasing.
     ridges_ : ndarray
-        The same of the ridge.
+        The candidates for the ridge, increasing.
     scores_ : ndarray of shape (n_folds, n_ks)
         Scores on the held-out folds with the chosen ridge; greater is better.
     all_scores_ : ndarray of shape (n_folds, n_ks, n_ridges)
-        Those with every ridge.
+        The scores with every ridge.
     best_score_ : float
-        The mean score of ``k_`` and ``ridge_``, folds weighted by their samples' weights.
+        The mean score of ``k_`` and ``ridge_``; folds are weighted by their sample weights.
     **others
         As for the estimator with a given ``k``.
 """
@@ -180,8 +181,8 @@ def cross_validated(given: type) -> Callable[[T], T]:
             parameters = parameters.replace(dedent(part), dedent(chosen))
         cls.__doc__ = f"""{title}
 
-It minimises what :class:`{given.__name__}` does. Every fold solves for the
-candidates along ``k``, and each ridge from the solutions with the one before.
+It minimises the same objective as :class:`{given.__name__}`. Every fold is solved for all
+candidates of ``k``, and for each ridge from the solutions with the previous one.
 {remarks}
 Parameters
 ----------

@@ -198,7 +198,7 @@ class SparsePrecision(_Options):
     edges_ : ndarray of shape (n_edges, 2)
         Pairs ``i < j`` of variables that are joined.
     objective_ : float
-        The minimised function.
+        The objective of the fitted model.
     certificate_ : PrecisionCertificate
         With ``certify=True``: the best lower bound on it for every matrix with that many edges
         that there is without branching.

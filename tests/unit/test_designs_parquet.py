@@ -109,7 +109,7 @@ def test_what_cannot_be_read_is_said_kindly(tmp_path):
     (tmp_path / "bad.parquet").write_text("hello")
     with pytest.raises(DataError, match="is no readable Parquet file"):
         sm.as_design(tmp_path / "bad.parquet")
-    with pytest.raises(DataTypeError, match=r"columns= chooses.*df\[columns\]"):
+    with pytest.raises(DataTypeError, match=r"columns= is for.*df\[columns\]"):
         sm.as_design(table, columns=["a"])
     np.savez(tmp_path / "d.npz", A=np.ones((2, 2)))
     with np.load(tmp_path / "d.npz") as archive, pytest.raises(DataTypeError, match=r"A\['A'\]"):

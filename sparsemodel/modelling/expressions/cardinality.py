@@ -38,21 +38,21 @@ from sparsemodel.modelling.expressions.variables import indices_of, names_in
 class card(Symbolic):
     """The number of nonzero entries, rows or groups of a variable; compare it with ``<=``.
 
-    ``gamma * sm.card(w)`` in an objective puts a price on each of them instead.
+    ``gamma * sm.card(w)`` in an objective is an L0 penalty.
 
     Parameters
     ----------
     expression
-        A variable or a slice of one. The entries left out of a slice are always in the model.
+        A variable or a slice of one. Entries outside the slice are not counted.
         ``sm.offdiag(Omega)`` counts the entries off the diagonal of a symmetric matrix, each
         edge twice; ``sm.offdiag(A, B)`` those where any of the matrices is not zero.
     groups
         A label per entry: entries with one label count together, once.
         For a matrix one label per row (groups of rows), or one per entry, in its shape.
     axis
-        1 counts the rows of a matrix variable: a row counts once if anything in it is nonzero.
-        Without it (and without ``groups``) the entries of a matrix are counted, as CVXPY's users
-        mean them; columns and rows are slices, ``W[:, j]`` and ``W[i, :]``.
+        1 counts the rows of a matrix variable: a row counts once if any of its entries is nonzero.
+        By default the entries of a matrix are counted; columns and rows are slices, ``W[:, j]``
+        and ``W[i, :]``.
 
     Examples
     --------
@@ -176,27 +176,28 @@ class card(Symbolic):
 class chosen(Symbolic):
     r"""Which entries of a variable are nonzero: :math:`z_j = 1` where :math:`w_j \neq 0`, else 0.
 
-    ``costs @ sm.chosen(w)`` is what the nonzero entries cost together. In an objective each has a
-    price of its own; ``costs @ sm.chosen(w) <= budget`` is a constraint. Costs are not negative;
-    costs that are all the same make it ``card(w)``. ``sm.chosen(w)[kids] <= sm.chosen(w)[parents]``
-    is a hierarchy, :math:`z_c \le z_p` pair by pair: an entry is in only beside its parent;
-    ``z[c] <= z[p] + z[q]`` asks for one of two, ``z[c] <= sm.card(w[some])`` for any of several.
+    ``costs @ sm.chosen(w)`` is the total cost of the nonzero entries, for an objective or for a
+    constraint ``costs @ sm.chosen(w) <= budget``. Costs must not be negative.
+
+    ``sm.chosen(w)[kids] <= sm.chosen(w)[parents]`` is a hierarchy, :math:`z_c \le z_p` for each
+    pair: a child may be nonzero only if its parent is. ``z[c] <= z[p] + z[q]`` requires one of two
+    parents, ``z[c] <= sm.card(w[some])`` any of several.
 
     Parameters
     ----------
     expression
         A variable, a slice of one or an expression of one, as in :class:`card`; with one index.
     groups
-        A label per entry: entries with one label are chosen together, and their cost is paid once.
-        Costs follow the sorted labels.
+        A label per entry: entries with one label are selected together, and their cost is paid
+        once. Costs are in the order of the sorted labels.
     axis
         1 for the rows of a matrix variable, with a cost for each row.
 
     Raises
     ------
     ModelError
-        When what is counted is not a vector of entries, groups or rows, or the sides of a hierarchy
-        have several entries and not as many.
+        When ``expression`` is not a vector of entries, groups or rows, or the sides of a hierarchy
+        have different numbers of entries.
 
     Examples
     --------

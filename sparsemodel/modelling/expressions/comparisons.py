@@ -65,16 +65,16 @@ def semicontinuous(expression: Any, lower: Any, upper: Any = np.inf) -> Semicont
     r"""Constrain every entry to be zero or within bounds: :math:`w_j = 0` or
     :math:`l_j \le w_j \le u_j`.
 
-    A position of a portfolio that is not held, or has at least 5 %. Entries are counted as
-    :class:`sparsemodel.card` counts them, with or without a limit on their number.
+    For example, a position of a portfolio is either not held or has at least 5 %. A limit
+    ``sm.card(expression) <= k`` may be added.
 
     Parameters
     ----------
     expression
         A variable (a vector), or a slice of one.
     lower, upper
-        Numbers, or one for each entry; both above zero, or both below. Only the far one may be
-        infinite.
+        Numbers, or one for each entry; both positive or both negative. Only the bound farther from
+        zero may be infinite.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def semicontinuous(expression: Any, lower: Any, upper: Any = np.inf) -> Semicont
     ------
     ModelError
         When zero lies between the bounds, or the expression is not a vector variable or a slice of
-        one. For sizes on both sides, :math:`|w_j| \ge l`, write ``w = u - v`` with two nonnegative
+        one. For both signs, :math:`|w_j| \ge l`, write ``w = u - v`` with two nonnegative
         variables and ``sm.card(u[[j]]) + sm.card(v[[j]]) <= 1`` for each entry.
 
     Examples

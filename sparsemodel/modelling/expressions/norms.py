@@ -48,8 +48,7 @@ class norm(Symbolic):
     ----------
     expression
         A variable or a slice of one, possibly minus a constant (the centre of a ball), or a vector
-        that is affine in variables: ``sm.norm(F @ w) <= risk``. What keeps such a bound is CVXPY
-        (the extra ``cvxpy``), on one support after another.
+        that is affine in variables: ``sm.norm(F @ w) <= risk``.
     order
         2 (of all entries, for a matrix too), 1 for the sum of absolute values, ``np.inf`` for the
         largest.

@@ -77,18 +77,18 @@ class Quantity(Symbolic, ABC):
 class Parameter(Quantity):
     """A number, a vector or a data matrix whose value may change between two solves.
 
-    Use it for k, for weights of terms, for bounds, for a target, or for a data matrix. Changing
-    the value and solving again starts from the last solution and computes nothing anew that does
-    not depend on it.
+    Use it for k, for weights of terms, for bounds, for a target, or for a data matrix. If the
+    value changes, the next solve starts from the last solution and recomputes only what depends
+    on the parameter.
 
     Parameters
     ----------
     shape
         Nothing (or ``()``) for a number, ``n`` for a vector, ``(n, p)`` for a matrix.
     name
-        What to call it in every output.
+        Its name in outputs.
     value
-        Its first value; may be set later, but before solving.
+        Its initial value. It may be set later, but before solving.
     nonneg
         Refuse negative values.
     integer

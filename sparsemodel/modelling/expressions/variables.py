@@ -20,18 +20,18 @@ from sparsemodel.modelling.expressions.values import checked_shape, real_array, 
 
 
 class Variable(AffineLike):
-    """An unknown: a number, a vector, or a matrix whose rows are counted together.
+    """An unknown: a number, a vector or a matrix.
 
     Parameters
     ----------
     shape
         Nothing (or ``()``) for a number, ``p`` for a vector, ``(p, m)`` for a matrix.
     name
-        What to call it in every output.
+        Its name in outputs.
     names
-        Names of its entries (of its rows, for a matrix), ``df.columns`` for instance.
+        Names of its entries (for a matrix, of its rows), for example ``df.columns``.
     symmetric
-        True for a symmetric matrix: its upper triangle is what is solved for.
+        True for a symmetric matrix.
     nonneg
         True for ``w >= 0`` in every problem.
 
@@ -284,12 +284,12 @@ def diff(expression: Any, order: int = 1) -> Affine:
     expression
         A vector variable of more than ``order`` entries, or a slice of one.
     order
-        How many times differences are taken: 1 for jumps, 2 for kinks, ...
+        The order of the differences: 1 for jumps, 2 for changes of slope, ...
 
     Returns
     -------
     Affine
-        Of ``order`` entries less, for ``card`` or a loss.
+        An expression with ``order`` fewer entries, for ``card`` or a loss.
 
     Examples
     --------

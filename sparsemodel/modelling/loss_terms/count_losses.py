@@ -61,18 +61,18 @@ def poisson_loss(
     r"""Return the mean (or sum) of the Poisson loss :math:`\mu - y \log \mu`: :math:`e^u - y u`.
 
     For counts :math:`y \ge 0` of mean :math:`\mu = e^u`; exposures enter as an offset, ``A @ w + c
-    + np.log(exposure)``. With other links the mean is a sum of parts, :math:`\mu = u`, or its root
-    is, :math:`\mu = u^2`, and predictions must be positive: with a constant or other coefficients
-    that make them so. Counts of zero are then :math:`u` or :math:`u^2` for every ``u``; keep their
-    means from being negative by a constraint where nothing else does, ``A[y == 0] @ w >= 0``.
+    + np.log(exposure)``. With the other links, :math:`\mu = u` and :math:`\mu = u^2`, predictions
+    must be positive; include a constant, or coefficients that make them so. The loss does not
+    enforce this at counts of zero, where it is :math:`u` or :math:`u^2` for every ``u``; if
+    necessary add the constraint ``A[y == 0] @ w >= 0``.
 
     Parameters
     ----------
     target
         ``y``: counts, not negative, shape ``(n,)``.
     link
-        What the prediction is of the mean: ``"log"``, ``"identity"`` for :math:`u - y \log u`, or
-        ``"sqrt"`` for :math:`u^2 - 2 y \log u`.
+        The function of the mean that is predicted: ``"log"``, ``"identity"`` for
+        :math:`u - y \log u`, or ``"sqrt"`` for :math:`u^2 - 2 y \log u`.
 
     Notes
     -----
@@ -146,7 +146,7 @@ def gamma_loss(
     r"""Return the mean (or sum) of the gamma loss :math:`\log \mu + y/\mu`: :math:`u + y e^{-u}`.
 
     For positive targets of mean :math:`\mu = e^u` and a standard deviation proportional to it. With
-    the inverse link :math:`\mu = 1/u`, and predictions must be positive: with a constant or other
+    the inverse link :math:`\mu = 1/u`, and predictions must be positive; include a constant, or
     coefficients that make them so.
 
     Parameters
@@ -154,8 +154,8 @@ def gamma_loss(
     target
         ``y``: positive numbers, shape ``(n,)``.
     link
-        What the prediction is of the mean: ``"log"``, or ``"inverse"`` (the canonical one) for
-        :math:`y u - \log u`.
+        The function of the mean that is predicted: ``"log"``, or ``"inverse"`` (the canonical link)
+        for :math:`y u - \log u`.
 
     Notes
     -----
@@ -182,10 +182,10 @@ def inverse_gaussian_loss(
     r"""Return the mean (or sum) of the inverse Gaussian loss :math:`\frac12 y u - \sqrt u`.
 
     For positive targets of mean :math:`\mu = 1/\sqrt u` (the canonical link, :math:`u = 1/\mu^2`)
-    and a variance proportional to :math:`\mu^3`: times until a level is reached. Predictions must
-    be positive: with a constant or other coefficients that make them so. With a mean of
-    :math:`e^u` it is not convex. With one of :math:`1/u` it is the squared loss with weights, but
-    for a constant: ``sm.squared_loss(A @ w + c, 1 / y, weights=y)``.
+    and a variance proportional to :math:`\mu^3`, for example first passage times. Predictions must
+    be positive; include a constant, or coefficients that make them so. With :math:`\mu = e^u` the
+    loss is not convex. With :math:`\mu = 1/u` it is, up to a constant, a weighted squared loss,
+    ``sm.squared_loss(A @ w + c, 1 / y, weights=y)``.
 
     Parameters
     ----------
@@ -221,8 +221,8 @@ def tweedie_loss(
 ) -> LossTerm:
     r"""Return the mean (or sum) of :math:`y e^{-(p - 1) u}/(p - 1) + e^{(2 - p) u}/(2 - p)`.
 
-    For amounts of mean :math:`\mu = e^u` and a variance proportional to :math:`\mu^p`, of which
-    many are zero and the others spread: rain, insurance claims.
+    For amounts of mean :math:`\mu = e^u` and a variance proportional to :math:`\mu^p`, with many
+    zeros and a wide spread of positive values: rainfall, insurance claims.
 
     Parameters
     ----------
@@ -264,17 +264,17 @@ def cox_loss(
     the number of observations, censored ones included (``reduction="mean"``), or not (``"sum"``).
 
     ``target`` has two columns, the time of the event or of the censoring and 1 for an event, 0
-    for censoring: ``np.column_stack([time, event])``. With a third one, numbers of strata
-    (hospitals, say), every stratum has a baseline hazard of its own, and only its observations are
-    compared. An intercept changes nothing and must be left out.
+    for censoring: ``np.column_stack([time, event])``. An optional third column has numbers of
+    strata (hospitals, for example): every stratum has its own baseline hazard, and only its own
+    observations are compared. An intercept changes nothing and must be left out.
 
     Parameters
     ----------
     target
         Shape ``(n, 2)``: times, and 1 for an event or 0 for censoring; or ``(n, 3)``, with strata.
     ties
-        How events at the same time are compared: ``"breslow"`` as above, each with all of them, or
-        ``"efron"``, which is closer to the exact likelihood where ties are many.
+        How ties (events at the same time) are treated: ``"breslow"``, as in the formula above, or
+        ``"efron"``, which is closer to the exact likelihood if there are many ties.
 
     Notes
     -----

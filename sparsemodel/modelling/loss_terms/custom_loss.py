@@ -45,11 +45,11 @@ def custom_loss(
         What ``u`` is: a variable, a slice, or an affine expression. None means the problem's one
         vector variable.
     name
-        What to call it in every output.
+        Its name in outputs.
     smoothness, strong_convexity
-        Bounds on the eigenvalues of the Hessian, where you know them.
+        Upper and lower bounds on the eigenvalues of the Hessian, if known.
     lower_bound
-        A number that ``f`` never falls below, where you know one; bounds are made of it.
+        A number that ``f`` is never below, if known; lower bounds use it.
 
     Returns
     -------
@@ -59,8 +59,8 @@ def custom_loss(
     Raises
     ------
     ModelError
-        When the gradient is not that of the value, or ``f`` is not convex (where a spot check at
-        the first compilation shows it).
+        When spot checks at the first compilation show that the gradient is not that of ``value``,
+        or that ``f`` is not convex.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def huber_loss(
     r"""Return the mean (or sum) of the Huber loss of the residual :math:`r = u - y`.
 
     It is :math:`\frac12 r^2` for :math:`|r| \le \delta` and :math:`\delta |r| - \frac12 \delta^2`
-    beyond: large residuals count by their size only, so that outliers pull with bounded force.
+    beyond. Large residuals enter linearly, so that each outlier has a bounded influence.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def epsilon_insensitive_loss(
     target
         ``y``: numbers, shape ``(n,)``; left out where the prediction is a residual, ``A @ w - b``.
     epsilon
-        Half the width of what costs nothing, in the units of the target.
+        Largest residual without a loss, in the units of the target.
 
     Notes
     -----

@@ -169,21 +169,19 @@ def gaussian_nll(
         ``S``: the empirical covariance (or correlation) matrix, symmetric positive semidefinite;
         a DataFrame names the variables.
     data
-        In place of ``covariance``: observations in rows, shape ``(n, p)``; ``S`` is their
-        covariance, divided by ``n``.
+        Instead of ``covariance``: observations in rows, shape ``(n, p)``; ``S`` is their
+        covariance, with divisor ``n``.
     samples
-        With ``covariance``: how many observations it was computed from. Information criteria
-        need it, and the default search starts better with it.
+        The number of observations behind ``covariance``. Information criteria need it.
     shrinkage
-        :math:`\rho` in [0, 1): :math:`(1 - \rho) S + \rho\,\mathrm{diag}(S)` takes the place of
-        ``S`` in the objective. With few samples the likelihood fits their noise, and 0.2 to 0.5
-        gives matrices closer to the truth; cross-validation and information criteria judge by
-        ``S`` itself.
+        :math:`\rho` in [0, 1): :math:`(1 - \rho) S + \rho\,\mathrm{diag}(S)` replaces ``S`` in
+        the objective. With few samples this reduces overfitting. Cross-validation and information
+        criteria use ``S`` itself.
 
     Returns
     -------
     Objective
-        The term of the goal for a sparse inverse covariance.
+        The objective of a sparse precision matrix.
 
     Examples
     --------
@@ -254,7 +252,7 @@ def required_edges(matrix: Any, pairs: Iterable[tuple[int, int]]) -> EdgePattern
     Returns
     -------
     EdgePattern
-        For the constraints of a :class:`Problem`.
+        A constraint for a :class:`Problem`.
 
     Examples
     --------
@@ -281,7 +279,7 @@ def forbidden_edges(matrix: Any, pairs: Iterable[tuple[int, int]]) -> EdgePatter
     Returns
     -------
     EdgePattern
-        Another constraint of a :class:`Problem`.
+        A constraint for a :class:`Problem`.
 
     Examples
     --------

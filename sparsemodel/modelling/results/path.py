@@ -47,20 +47,20 @@ class Path(Documented, Signposted):
     k
         The values, sorted.
     ridges
-        What the declared ridge is multiplied by, sorted; None where it is taken as it is.
+        Factors of the declared ridge, sorted; None if only the declared ridge is used.
     objective
-        The objective at each ``k``, shape ``(len(k),)``; it never rises. With ``ridges`` the shape
-        is ``(len(k), len(ridges))``.
+        The objective at each ``k``, shape ``(len(k),)``; it does not increase with ``k``. With
+        ``ridges`` the shape is ``(len(k), len(ridges))``.
     support
         The support at each: names, or indices if unnamed; pairs for the edges of a precision
         matrix. With ``ridges`` a list of them, one for each ridge, at every ``k``.
     passes
-        What the path cost, in passes over the data.
+        The cost of the path in passes over the data.
     stop
-        Why it ended: ``Stop.CONVERGED`` where all ``k`` are there, else the time limit or Ctrl-C.
-        It then holds the values of ``k`` that were done.
+        Why it ended: ``Stop.CONVERGED`` if all ``k`` are solved, otherwise the time limit or
+        Ctrl-C. The path then contains the values of ``k`` that were finished.
     parameter
-        The parameter that has the values ``k``; None where they are the number in all.
+        The parameter that takes the values ``k``; None if they limit the total number of nonzeros.
 
     Examples
     --------
@@ -169,10 +169,10 @@ class Path(Documented, Signposted):
     def select(self, criterion: str = "ebic", *, gamma: float | None = None) -> PathSolution:
         r"""Return the solution that minimises an information criterion.
 
-        Of a regression it is chosen among the ``k`` that the observations carry, at most
-        ``n / (log p log log n)`` (:func:`sparsemodel.selection.criteria.carried`): beyond, where
-        the residuals vanish, likelihoods mean nothing. A warning says where the choice is an end
-        of the path, or of what may be chosen.
+        For a regression ``k`` is at most ``n / (log p log log n)``
+        (:func:`sparsemodel.selection.criteria.carried`), because a larger model can fit the data
+        exactly, and its likelihood is then meaningless. A warning is given if the choice is at an
+        end of the path, or the largest allowed ``k``.
 
         Parameters
         ----------
@@ -181,24 +181,25 @@ class Path(Documented, Signposted):
             for the formulas, and :mod:`sparsemodel.selection.precision_matrices` for those of
             precision matrices.
         gamma
-            Of EBIC, at least 0, which is BIC; None is 1, for precision matrices 1/2.
+            The parameter of EBIC, at least 0 (which is BIC). None means 1, and 1/2 for precision
+            matrices.
 
         Returns
         -------
         PathSolution
-            ``scores`` are the criterion's values at all ``k`` (and ridges), smaller is better.
+            ``scores`` are the values of the criterion at all ``k`` (and ridges); smaller is better.
 
         Raises
         ------
         ModelError
-            For losses that are no likelihoods; use :meth:`cross_validate` for them. For a
-            covariance matrix whose number of observations is not known. For losses without second
-            derivatives where there are several ridges.
+            For losses that are not likelihoods (use :meth:`cross_validate`), for a covariance
+            matrix with an unknown number of observations, and for several ridges with a loss
+            without second derivatives.
 
         Notes
         -----
-        Between ridges, coefficients count as much as the ridge leaves of them:
-        :math:`d = \operatorname{tr}(H (H + R)^{-1})`, see
+        With several ridges, ``d`` is the effective number of coefficients,
+        :math:`d = \operatorname{tr}(H (H + R)^{-1})`; see
         :func:`sparsemodel.selection.regression_criterion_values`.
         """
         columns = [
@@ -217,20 +218,20 @@ class Path(Documented, Signposted):
     ) -> PathSolution:
         """Return the solution whose k predicts held-out observations best.
 
-        Every fold is solved from its own observations alone. With ``one_standard_error`` the
-        smallest k within one standard error of the best is taken: a smaller model that predicts
-        less well. Where 0 is on the path, it is left only where the losses of observations held
-        out fall from there towards the average candidate, in a t test at 10 %; where folds are
-        given or observations are coupled, for a k that is better over the folds.
+        Every fold is solved with its training observations only. If 0 is on the path, it is chosen
+        unless the held-out losses of the candidates are lower on average, in a t test at 10 % over
+        the observations. If folds are given or the loss couples observations, a paired t test over
+        the folds compares the best candidate with 0.
 
         Parameters
         ----------
         folds
-            How many, or an array with the fold of each observation.
+            The number of folds, or an array with the fold of each observation.
         one_standard_error
-            Whether to prefer a smaller model that is nearly as good.
+            True chooses the smallest k within one standard error of the best. Such a model is
+            smaller and usually predicts less well.
         seed
-            Of the folds, which are drawn at random.
+            Seed of the random folds.
 
         Returns
         -------
@@ -270,16 +271,16 @@ class Path(Documented, Signposted):
 
     @asked("Drawing halves")
     def stability(self, *, resamples: int = 50, seed: int = 0) -> FloatArray:
-        """Return how often each coordinate is chosen for each k on random halves of the data.
+        """Return how often each coordinate is selected for each k on random halves of the data.
 
         Stability selection (Meinshausen and Buehlmann, JRSS B 2010).
 
         Parameters
         ----------
         resamples
-            How many halves are drawn.
+            The number of random halves.
         seed
-            Of the halves.
+            Seed of the halves.
 
         Returns
         -------

@@ -21,9 +21,10 @@ PROVED = "optimal (proved)"
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Solution(Documented, Fitted):
-    """The point that was found, how it was found, and what is known about it.
+    """The best point found, how it was found, and a lower bound on the optimum.
 
-    What can be checked again is a certificate (:meth:`Problem.certify`, :meth:`Problem.prove`).
+    A solution is not a proof: :meth:`Problem.certify` and :meth:`Problem.prove` return
+    certificates, which can be saved and checked again.
 
     Examples
     --------
@@ -80,9 +81,9 @@ class Solution(Documented, Fitted):
     def bound(self) -> float:
         """Return a valid lower bound on the optimum; ``-inf`` where none is known.
 
-        The best one that costs little: it is looked for when it is first read, for as long again
-        as the solve took, half a second at least and two seconds at most. Of data in files,
-        on workers or behind products alone it is the one that came with the run.
+        It is computed when it is first read. This takes at most as long as the solve did, with a
+        minimum of half a second and a maximum of two seconds. For data in files, on workers or
+        given as operators it is the bound that the run itself produced.
         """
         return self.lower.read().value
 
@@ -90,8 +91,8 @@ class Solution(Documented, Fitted):
     def status(self) -> str:
         """Return ``"stopped early"``, ``"solved"`` or ``"optimal (proved)"``.
 
-        Proved where :attr:`bound` closes the gap as far as a certificate that says "globally
-        optimal".
+        It is proved if :attr:`bound` closes the gap to 1e-6 of the objective, as for a certificate
+        that says "globally optimal".
         """
         if self.stop is not Stop.CONVERGED:
             return "stopped early"
@@ -110,21 +111,32 @@ class Solution(Documented, Fitted):
         Parameters
         ----------
         matrix
-            Of several matrices with one pattern, the label of the one whose numbers edges carry.
+            The label of a matrix, if several have a common pattern; its entries are on the edges.
 
         Returns
         -------
         networkx.Graph
-            With the names of the variables as nodes, where they have names.
+            Its nodes are the names of the variables, or their indices.
+
+        Raises
+        ------
+        ModelError
+            When the solution is not one of precision matrices, or ``matrix`` is none of their
+            labels.
         """
         from sparsemodel.reporting.graphs import precision_graph
 
         if self.indices.ndim != 2 or any(np.ndim(v) != 2 for v in self.values.values()):
-            raise ModelError("graph() is for the solutions of precision-matrix problems.")
+            raise ModelError(
+                "graph() is only for solutions of precision-matrix problems (sm.gaussian_nll); "
+                "this one has no edges."
+            )
         labels = list(self.values)
         if (matrix is None and len(labels) > 1) or (matrix is not None and matrix not in labels):
             shown = ", ".join(map(repr, labels))
-            raise ModelError(f"graph() is about one of the matrices {shown}: graph({labels[0]!r}).")
+            raise ModelError(
+                f"graph() needs the label of one of {shown}: write graph({labels[0]!r})."
+            )
         return precision_graph(self.values[labels[0] if matrix is None else matrix], self.nodes)
 
     def document(self) -> Document:
