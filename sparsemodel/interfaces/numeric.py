@@ -119,10 +119,9 @@ def whole_number(
     if number is None or number != value:
         raise ModelError(f"{where} must be a whole number, not {shown(value)}.{hint}")
     if minimum is not None and number < minimum:
-        least = "not be negative" if minimum == 0 else f"be at least {minimum}"
-        raise ModelError(f"{where} must {least}, and it is {shown(number)}.")
+        raise ModelError(f"{where} must be at least {minimum}, not {shown(number)}.")
     if maximum is not None and number > maximum:
-        raise ModelError(f"{where} must be at most {shown(maximum)}, and it is {shown(number)}.")
+        raise ModelError(f"{where} must be at most {shown(maximum)}, not {shown(number)}.")
     return number
 
 

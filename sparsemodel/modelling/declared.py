@@ -183,8 +183,8 @@ def flatten(constraints: Iterable[Any]) -> tuple[Constraint, ...]:
             )
         else:
             hint = (
-                " Python compared two objects by identity here: of losses, counts and costs there "
-                "is `<=`."
+                " Python compared two objects by identity; compare losses, counts and costs "
+                "with `<=`."
                 if isinstance(item, (bool, np.bool_))
                 else ""
             )

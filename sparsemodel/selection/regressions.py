@@ -198,8 +198,8 @@ def regression_criterion_values(
     if not isinstance(loss, Likelihood) or any(other != loss for other in losses[1:]):
         names = " + ".join(sorted({one.name for one in losses}))
         raise ModelError(
-            f"{names} is not a likelihood, so {criterion} means nothing for it; use "
-            "cross_validate(). A loss of your own that is one inherits "
+            f"{names} is not a likelihood, so {criterion} is not defined for it; use "
+            "cross_validate(). If your own loss is a likelihood, let it inherit "
             "sparsemodel.interfaces.Likelihood."
         )
     if shrunk and not form.traits.has_hessian:

@@ -33,7 +33,7 @@ def problem(w: sm.Variable, *constraints: Any) -> sm.Problem:
 
 
 def test_k_must_be_a_whole_number_in_range(w: sm.Variable) -> None:
-    with pytest.raises(sm.ModelError, match="must not be negative, and it is -1"):
+    with pytest.raises(sm.ModelError, match="must be at least 0, not -1"):
         sm.card(w) <= -1
     with pytest.raises(sm.ModelError, match=r"whole number, not 2\.5"):
         sm.card(w) <= 2.5

@@ -35,7 +35,7 @@ def test_a_parameter_changes_what_depends_on_it_alone() -> None:
     assert problem.form.ridge.tolist() == [0.5] * P
     with pytest.raises(sm.ModelError, match="whole number"):
         k.value = 2.5
-    with pytest.raises(sm.ModelError, match="must not be negative"):
+    with pytest.raises(sm.ModelError, match="must be at least 0"):
         lam.value = -1.0
 
 

@@ -99,10 +99,10 @@ INFEASIBLE: dict[str, tuple[Case, str]] = {
     "rows that need two": (lambda w: [sm.card(w) <= 1, PAIR @ w == 1], "at most 1 nonzero"),
     "rows that contradict": (lambda w: [w.sum() == 1, w.sum() == 2, sm.card(w) <= 3], "No point"),
     "rows that contradict, nothing counted": (lambda w: [w.sum() == 1, w.sum() == 2], "No point"),
-    "a sum of nothing": (lambda w: [sm.card(w) <= 0, w.sum() == 1], "at most 0 nonzeros"),
+    "a sum of nothing": (lambda w: [sm.card(w) <= 0, w.sum() == 1], "at most 0 nonzero entries"),
     "a sum out of reach of the bounds": (
         lambda w: [sm.card(w) <= 2, w.sum() == 1, w >= 0, w <= 0.4],
-        "at most 2 nonzeros",
+        "at most 2 nonzero entries",
     ),
     "bounds away from zero": (lambda w: [sm.card(w) <= 1, w[:2] >= 1], "at most 1 may be nonzero"),
     "bounds that contradict": (lambda w: [w >= 1, w <= 0], r"at least 1 and at most 0"),

@@ -42,10 +42,10 @@ def canonicalize(
     for i, variable in enumerate(declaration.variables):
         if not used[layout.rows(i)].any():
             raise ModelError(
-                f"The variable {variable.label} appears in no loss (of a weight that is not "
-                "zero), and constraints alone do not bring an unknown into a problem. Put what it "
-                "stands for in its place, as in sm.card(D @ w) <= k for sm.card(d) <= k with "
-                "`d == D @ w`, or leave it out."
+                f"The variable {variable.label} appears in no loss with a positive weight, and "
+                "constraints alone do not determine it. Replace it by the expression that it "
+                "stands for (write sm.card(D @ w) <= k in place of sm.card(d) <= k with "
+                "`d == D @ w`), or leave it out."
             )
     box = _box(declaration, layout)
     if box is not None and box.least is not None:
@@ -115,7 +115,7 @@ def _check_outputs(spec: LossSpec, layout: Layout) -> None:
     if wanted > 1 and wanted != layout.outputs:
         found = f"has {layout.outputs} columns" if layout.matrix else "is a vector"
         raise ModelError(
-            f"{spec.loss.name} needs a matrix variable with {wanted} columns (one per class), and "
+            f"{spec.loss.name} needs a matrix variable with {wanted} columns (one per output), and "
             f"this one {found}: sm.Variable((p, {wanted}))."
         )
 

@@ -61,7 +61,7 @@ def _refuse_circles(order: Order, units: int, declaration: Declaration) -> None:
     if not inside.all():
         label = declaration.variables[declaration.orders[0].child[0].variable].label
         raise ModelError(
-            f"{units - int(inside.sum())} entries of {label} require each other in a circle, so "
-            "that none of them can be nonzero first. What is in or out together counts as one: "
-            "`sm.card(w, groups=labels) <= k` with one label for all of it."
+            f"{units - int(inside.sum())} entries of {label} require each other in a circle. "
+            "Declare entries that are selected together as one group, "
+            "`sm.card(w, groups=labels) <= k` with the same label for all of them."
         )

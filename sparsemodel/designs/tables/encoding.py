@@ -102,7 +102,7 @@ class Column:
             raise DataError(
                 f"{where}, column {self.name!r}: {int(absent.sum())} value(s) are missing, the "
                 f"first in row {int(np.argmax(absent))}. Drop such rows (of the target, too), or "
-                "fill them with missing='mean': means, and of categories the most frequent one."
+                "pass missing='mean', which fills in means and most frequent categories."
             )
 
 

@@ -147,7 +147,7 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
         if y.ndim != 2 or y.shape[1] not in (2, 3):
             raise DataError(
                 f"{where}: {self.name} needs two columns, time and event "
-                "(np.column_stack([time, event])), and perhaps a third with the numbers of strata; "
+                "(np.column_stack([time, event])), and optionally a third with strata; "
                 f"got an array of shape {y.shape}."
             )
         time, event = y[:, 0], y[:, 1]

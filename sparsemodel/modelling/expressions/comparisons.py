@@ -114,7 +114,7 @@ def semicontinuous(expression: Any, lower: Any, upper: Any = np.inf) -> Semicont
             "finite: `sm.semicontinuous(w, 0.05, 0.3)`. For sizes on both sides, |w| >= 0.05, "
             "write w = u - v: `A @ u - A @ v` in the loss, semicontinuous(u, 0.05) and "
             "semicontinuous(v, 0.05), `sm.card(u[[j]]) + sm.card(v[[j]]) <= 1` for each j, and "
-            "sm.card(u) + sm.card(v) <= k in the place of sm.card(w) <= k."
+            "sm.card(u) + sm.card(v) <= k instead of sm.card(w) <= k."
         )
     return Semicontinuous(affine, low, high)
 

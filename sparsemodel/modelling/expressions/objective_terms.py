@@ -329,8 +329,8 @@ def checked_prices(prices: Any, counted: Counted) -> float | FloatArray:
     if np.any(found < 0.0):
         raise ModelError(
             f"The costs in costs @ chosen(...) must not be negative, and the one at index "
-            f"{int(np.argmax(found < 0.0))} is {found.min():g}. What pays for being nonzero, leave "
-            "out of what is counted: it is then always in."
+            f"{int(np.argmax(found < 0.0))} is {found.min():g}. Do not count entries whose cost is "
+            "negative; they are then always in the model."
         )
     return found
 

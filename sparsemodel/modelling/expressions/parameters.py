@@ -210,9 +210,10 @@ class Parameter(Quantity):
         if array.shape != self._shape:
             raise DataError(f"{where} must have shape {self._shape}, not {array.shape}.")
         if self.nonneg and np.any(array < 0.0):
-            raise ModelError(f"{where} must not be negative, and it is {float(array.min()):g}.")
+            raise ModelError(f"{where} must be at least 0, not {float(array.min()):g}.")
         if self.integer and np.any(array != np.floor(array)):
-            raise ModelError(f"{where} must be a whole number, and it is not.")
+            broken = float(array[array != np.floor(array)].flat[0])
+            raise ModelError(f"{where} must be a whole number, not {broken:g}.")
         if self._shape:
             return array.copy()
         return int(array) if self.integer else float(array)

@@ -74,9 +74,9 @@ def refuse_pandas(frame: FrameType, label: str) -> None:
     """
     if str(frame.f_globals.get("__name__", "")).startswith(("pandas.", "polars.")):
         raise DataTypeError(
-            "A data frame multiplies by itself, and does not know unknowns. Write "
-            f"`sm.as_design(df) @ {label}`, or `A, features = sm.encode(df)` and `A @ {label}` "
-            "where it has text, categories or missing values; of a Series "
+            "The matrix product of a data frame does not accept variables. Write "
+            f"`sm.as_design(df) @ {label}`; for text, categories or missing values write "
+            f"`A, features = sm.encode(df)` and `A @ {label}`; for a Series "
             f"`s.to_numpy() @ {label}`."
         )
 
@@ -114,14 +114,14 @@ _ROBUST = (
     "it is not convex, which bounds rest on; sm.huber_loss(A @ w, b, delta=...) and "
     "sm.absolute_loss(A @ w, b) bound the pull of outliers"
 )
-_NORMS = "bound the norm, `sm.norm(w, 1) <= r`, beside sm.card(w) <= k, or add sm.ridge(w, lam)"
+_NORMS = "add the constraint `sm.norm(w, 1) <= r` to sm.card(w) <= k, or the term sm.ridge(w, lam)"
 _TWO_PARTS = (
     "fit its two parts: sm.logistic_loss(A @ w, y > 0) for whether, and for how many "
     "sm.poisson_loss(A[y > 0] @ v, y[y > 0]); sm.negative_binomial_loss and sm.tweedie_loss take "
     "zeros as they are"
 )
 HINTS = {
-    "Maximize": "minimise the negative: sm.minimize(...) of a negative log-likelihood is a loss",
+    "Maximize": "write sm.minimize(...) of the negative, for example of a negative log-likelihood",
     "Minimize": "write sm.minimize(...)",
     "abs": "write sm.absolute_loss(A @ w, b), or sm.norm(w, 1)",
     "absolute": "write sm.absolute_loss(A @ w, b), or sm.norm(w, 1)",
@@ -147,7 +147,7 @@ HINTS = {
     "log": "write the loss it is part of, such as sm.logistic_loss(A @ w, y) or -sm.log_det(Omega)",
     "log_cosh": "write sm.huber_loss(A @ w, b, delta=...), a parabola near zero and linear beyond",
     "logistic": "write sm.logistic_loss(A @ w, y)",
-    "maximize": "minimise the negative: sm.minimize(...) of a negative log-likelihood is a loss",
+    "maximize": "write sm.minimize(...) of the negative, for example of a negative log-likelihood",
     "mae": "write sm.absolute_loss(A @ w, b)",
     "maximum": "write sm.hinge_loss(A @ w, y), the mean of max(0, 1 - y u), or a bound `w >= 0`",
     "mse": "write sm.squared_loss(A @ w, b), half of the mean of the squares",
@@ -244,25 +244,25 @@ METHODS = {
 _BOUND = "write it as a constraint: `w >= 0`, `w <= 1`"
 _WEIGHTS = "observations are weighted by `weights=`, an array with a number for each of them"
 _ARGUMENTS = {
-    "always": "what is always in the model is left out of what is counted: sm.card(w[3:]) <= k",
+    "always": "do not count the entries that are always in the model: sm.card(w[3:]) <= k",
     "alpha": "add the ridge to the objective: `+ sm.ridge(w, lam)`",
-    "boolean": "which entries are nonzero is what sm.card(w) and sm.chosen(w) are about",
+    "boolean": "constrain the nonzero entries with sm.card(w) and sm.chosen(w)",
     "bounds": _BOUND,
     "dispersion": "the variance is mean + mean^2 / theta: `theta=1 / dispersion`",
     "event": "the target has two columns: `np.column_stack([time, event])`",
     "events": "the target has two columns: `np.column_stack([time, event])`",
-    "epsilon": "where a Huber loss becomes linear is `delta=`",
+    "epsilon": "the residual from which a Huber loss is linear is `delta=`",
     "class_weight": _WEIGHTS + ": `weights=np.where(y == 1, 2.0, 1.0)`",
     "exposure": "exposures are an offset of the prediction: `A @ w + c + np.log(exposure)`",
-    "fit_intercept": "the constant is a variable of its own: `A @ w + c` with `c = sm.Variable()`",
-    "integer": "only which entries are zero is chosen here; values are real numbers",
+    "fit_intercept": "add a variable for the intercept: `A @ w + c` with `c = sm.Variable()`",
+    "integer": "the values of variables are real numbers; only the nonzero entries are selected",
     "lb": _BOUND,
     "link": "it has one link; sm.poisson_loss has log, identity and sqrt, sm.gamma_loss log and "
     "inverse, sm.inverse_gaussian_loss the canonical one. Others are not convex, or a "
     "sm.custom_loss",
     "offset": "add it to the prediction: `A @ w + offset`",
     "quantile": "the level is `tau=`",
-    "solver": "what solves it is named by `backend=`; sm.available_backends() lists them",
+    "solver": "name the algorithm with `backend=`; sm.available_backends() lists them",
     "sample_weight": _WEIGHTS,
     "strata": "they are a third column of the target: `np.column_stack([time, event, stratum])`",
     "ub": _BOUND,

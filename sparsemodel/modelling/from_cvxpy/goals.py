@@ -32,16 +32,14 @@ positive definite matrix is all that log_det allows."""
 
 _INSTEAD = {
     "boolean": (
-        "Understood are choices with both ends bounded, `cp.abs(w) <= M * z` (or `w <= M * z` "
-        "beside `w >= -M * z`, `w >= 0` or `w >= m * z`), and z alone in limits, budgets and "
-        "prices: `cp.sum(z) <= k`, `cp.sum(z[rows]) <= 1`, `costs @ z <= budget`, "
-        "`cp.sum(z[rows]) >= 1` beside one limit on all, `costs @ z` in the objective; one only "
-        "beside another, `z[i] <= z[j]`, or beside one of two, `z[i] <= z[j] + z[l]`. One z for "
-        "several entries is a group: `sm.card(w, groups=labels) <= k`, without z."
+        "Bound both ends of w by it, `cp.abs(w) <= M * z` (or `w <= M * z` together with "
+        "`w >= -M * z`, `w >= 0` or `w >= m * z`). Otherwise z may only appear in limits, budgets "
+        "and costs (`cp.sum(z) <= k`, `cp.sum(z[rows]) <= 1`, `costs @ z <= budget`, "
+        "`cp.sum(z[rows]) >= 1` together with one limit on all, `costs @ z` in the objective) and "
+        "in hierarchies (`z[i] <= z[j]`, `z[i] <= z[j] + z[l]`). For one z for several entries "
+        "write a group, `sm.card(w, groups=labels) <= k`, without z."
     ),
-    "integer": (
-        "Only which entries are zero is chosen here; round the values, or leave it to CVXPY."
-    ),
+    "integer": ("The values of variables are real numbers here; round them, or solve with CVXPY."),
     "complex": (
         "Write real and imaginary part as two columns of a real variable of shape (p, 2) and count "
         "its rows: sm.card(W, axis=1) <= k."

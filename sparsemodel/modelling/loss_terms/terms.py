@@ -194,9 +194,10 @@ def checked_target(loss: DataFit, target: Any) -> tuple[FloatArray, tuple[Any, .
     numeric = loss.target_kind in (TargetKind.NUMBERS, TargetKind.TIMES)
     if numeric and classes is not None and classes != (False, True):
         raise DataError(
-            f"{where} is text ({', '.join(map(repr, classes[:3]))}), and it predicts numbers. For "
-            "two classes use sm.logistic_loss, for several sm.multinomial_loss (sm.ordinal_loss "
-            f"where they have an order), for 0 and 1 the comparison `y == {classes[-1]!r}`."
+            f"{where} is text ({', '.join(map(repr, classes[:3]))}), but the loss needs numbers. "
+            "For two classes use sm.logistic_loss, for several sm.multinomial_loss "
+            "(sm.ordinal_loss if they are ordered), for numbers 0 and 1 the comparison "
+            f"`y == {classes[-1]!r}`."
         )
     if classes is not None and len(classes) > 2:
         where += f", whose classes {', '.join(map(repr, classes[:6]))} are 0, 1, ..."

@@ -106,8 +106,7 @@ class Predictor:
             one = " For one row write `df.iloc[[0]]`, or `A[[0]]`." if len(shape) < 2 else ""
             raise DataError(
                 f"The new data have the shape {tuple(shape)}; the model needs {w.shape[0]} "
-                f"columns, in the order of those it was declared on, and a row for each "
-                f"prediction.{one}"
+                f"columns, in the order of the training data, and one row for each prediction.{one}"
             )
         return new, w
 

@@ -50,7 +50,10 @@ def given_start(
     if count > k and fitting:
         return None
     if count > k:
-        raise ModelError(f"The start has {count} nonzero units, and the constraint allows {k}.")
+        raise ModelError(
+            f"The start has {count} nonzero units, and the constraint allows {k}. Set the others "
+            "to zero."
+        )
     return x
 
 

@@ -91,8 +91,9 @@ def feasible_start(objective: Objective, restricted: RestrictedSolver) -> Point 
     words = [] if form.region is None else [form.region.describe()]
     words += ["bounds"] if form.box is not None else []
     raise InfeasibleError(
-        f"No point with at most {form.sparsity.k} nonzeros was found that satisfies "
-        f"{' and '.join(words)}. Allow more nonzeros, or pass a feasible start=."
+        f"No point with at most {form.sparsity.k} nonzero "
+        f"{'entry' if form.sparsity.k == 1 else 'entries'} was found that satisfies "
+        f"{' and '.join(words)}. Allow more, or pass a feasible start=."
     )
 
 

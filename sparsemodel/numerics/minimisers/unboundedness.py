@@ -180,9 +180,9 @@ def _unbounded(objective: OfRegression, point: Point) -> UnboundedError | Infeas
     what = " + ".join(sorted({term.loss.name for term in objective.form.terms}))
     if not np.isfinite(objective.infimum()):
         return UnboundedError(
-            f"The objective ({what}) is unbounded below: it falls for ever along the coefficients "
-            "that were found. Bound them (`w <= 10`, `sm.norm(w) <= 10`), or add a ridge, "
-            "sm.ridge(w, 1e-3) for instance."
+            f"The objective ({what}) is unbounded below: it decreases without limit along the "
+            "coefficients that were found. Bound them (`w <= 10`, `sm.norm(w) <= 10`), or add a "
+            "ridge, for example sm.ridge(w, 1e-3)."
         )
     separable = any(term.traits.separable for term in objective.form.terms)
     why = (
@@ -191,15 +191,15 @@ def _unbounded(objective: OfRegression, point: Point) -> UnboundedError | Infeas
         else "some observations are fitted perfectly by ever larger coefficients, and it"
     )
     form = objective.form
-    cure = "Add a ridge, sm.ridge(w, 1e-3) for instance, or bounds."
+    cure = "Add a ridge, for example sm.ridge(w, 1e-3), or bounds."
     if np.all(form.ridge[form.sparsity.counted] > 0.0):
         cure = (
-            "What is not counted (an intercept) has no ridge: leave it out where all targets are "
-            "alike, or give it a ridge or bounds as well."
+            "The coefficients that are not counted (an intercept) have no ridge: leave them out if "
+            "all targets are equal, or give them a ridge or bounds as well."
         )
     message = (
-        f"The {what} has no minimiser on the support that was found: {why} falls for ever as the "
-        f"coefficients grow. {cure}"
+        f"The {what} has no minimiser on the support that was found: {why} decreases without end "
+        f"as the coefficients grow. {cure}"
     )
     return SeparableDataError(message) if separable else UnboundedError(message)
 
