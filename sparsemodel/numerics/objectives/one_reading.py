@@ -71,8 +71,12 @@ def weighted_gram(design: Design, h: FloatArray) -> FloatArray:
         # Columns that are taken out are in float64; beside each other they are multiplied as they
         # are.
         return (design.restrict(np.arange(p)) if stacked else design).gram(h)
-    out = np.zeros((p, p))
+    out: FloatArray | None = None
     uniform = bool(h.size) and bool(np.all(h == h[0]))
-    for rows, block in design.row_blocks(max(256, _ENTRIES // max(p, 1))):
-        out += cross_product(block if uniform else np.sqrt(h[rows])[:, None] * block)
-    return float(h[0]) * out if uniform else out
+    # As many rows as columns: the block is no larger than the result, which is added to less often.
+    for rows, block in design.row_blocks(max(256, p, _ENTRIES // max(p, 1))):
+        own = cross_product(block if uniform else np.sqrt(h[rows])[:, None] * block)
+        out = own if out is None else np.add(out, own, out=out)
+    if out is None:
+        return np.zeros((p, p))
+    return np.multiply(out, float(h[0]), out=out) if uniform else out

@@ -21,15 +21,18 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemodel import loading
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.largest_compiled import (
+    SPARE,
+    dropped,
+    fill,
+    heads_of_rows,
+)
 from sparsemodel.certificates.proving.compiling import interruptible, warmed
 from sparsemodel.interfaces import FloatArray, IntArray
 
 numba = loading.numba()
 
 _U = 2.0**-53
-_BLOCK = 1024
-_SPARE = 8
-"""Coordinates that are listed beyond those that a part has room for."""
 
 
 @numba.njit(cache=True)
@@ -62,38 +65,6 @@ def _inverse_row(gram, ridge, index, size, lower, r):  # type: ignore[no-untyped
 
 
 @numba.njit(cache=True)
-def _largest(values, best, where):  # type: ignore[no-untyped-def]
-    """Fill ``best`` with the largest of nonnegative ``values``, ``where`` with places or -1."""
-    count = best.size
-    for t in range(count):
-        best[t], where[t] = 0.0, -1
-    least = 0.0
-    for i in range(values.size):
-        value = values[i]
-        if value > least:
-            t = count - 1
-            while t > 0 and best[t - 1] < value:
-                best[t], where[t] = best[t - 1], where[t - 1]
-                t -= 1
-            best[t], where[t] = value, i
-            least = best[count - 1]
-
-
-@numba.njit(cache=True)
-def _dropped(values, gone, best, where):  # type: ignore[no-untyped-def]
-    """Take one coordinate out of ``values`` and of the list of the largest."""
-    values[gone] = 0.0
-    t = 0
-    while t < where.size and where[t] != gone:
-        t += 1
-    while t + 1 < where.size:
-        best[t], where[t] = best[t + 1], where[t + 1]
-        t += 1
-    if t < where.size:
-        best[t], where[t] = 0.0, -1
-
-
-@numba.njit(cache=True)
 def _on_subset(gram, linear, ridge, sizes, unit, index, size, r, m):  # type: ignore[no-untyped-def]
     """Return the right-hand side, the error of a product, the own factor, and the others' part."""
     slope, weight = 0.0, 0.0
@@ -116,26 +87,6 @@ def _on_subset(gram, linear, ridge, sizes, unit, index, size, r, m):  # type: ig
 
 
 @numba.njit(cache=True)
-def _outside(gram, sizes, index, size, r, error, m, out):  # type: ignore[no-untyped-def]
-    """Fill ``out`` with what each coordinate outside the subset can add, 0 inside."""
-    for first in range(0, out.size, _BLOCK):  # what is written stays in the fastest memory
-        part = out[first : first + _BLOCK]
-        row = gram[index[0], first : first + _BLOCK]
-        for i in range(part.size):
-            part[i] = r[0] * row[i]
-        for a in range(1, size):
-            row = gram[index[a], first : first + _BLOCK]
-            factor = r[a]
-            for i in range(part.size):
-                part[i] += factor * row[i]
-        own, known = sizes[first : first + _BLOCK], m[first : first + _BLOCK]
-        for i in range(part.size):
-            part[i] = (abs(part[i]) + error * own[i]) * known[i]
-    for a in range(size):
-        out[index[a]] = 0.0
-
-
-@numba.njit(cache=True)
 def _remember(room, own, best, where, m, others, factors):  # type: ignore[no-untyped-def]
     """Write down which coordinates outside gave the largest value, and their factors."""
     for t in range(others.size):
@@ -146,14 +97,14 @@ def _remember(room, own, best, where, m, others, factors):  # type: ignore[no-un
 
 
 @numba.njit(cache=True)
-def _look(data, m, k, index, depth, gone, many, work, best, where, constant, own):  # type: ignore[no-untyped-def]
+def _look(data, heads, m, k, index, depth, gone, many, work, best, where, constant, own):  # type: ignore[no-untyped-def]
     """Evaluate a part with ``depth`` neighbours in and ``many`` out; False where it has no value.
 
     ``constant`` and ``own`` become what does not depend on the others, and the factor of the
     coefficient itself; ``best`` and ``where`` what the others can add, largest first.
     """
     gram, linear, ridge, sizes, unit, reach, floor = data
-    lower, r, buffer = work
+    lower, r, outside = work
     size = depth + 1
     if not _inverse_row(gram, ridge, index, size, lower, r):
         return False
@@ -163,15 +114,13 @@ def _look(data, m, k, index, depth, gone, many, work, best, where, constant, own
     own[depth] = factor
     constant[depth] = abs(slope) + error * reach + floor + rest
     if size < k:
-        _outside(gram, sizes, index, size, r, error, m, buffer[depth])
-        for t in range(many):
-            buffer[depth, gone[t]] = 0.0
-        _largest(buffer[depth], best[depth], where[depth])
+        top, places = best[depth], where[depth]
+        fill(data, heads, index, size, k, r, error, m, gone, many, outside, top, places)
     return True
 
 
 @numba.njit(cache=True)
-def _row(data, m, k, j, near, low, enough, most, lists, shares, others, factors):  # type: ignore[no-untyped-def]
+def _row(data, heads, m, k, j, near, low, enough, most, lists, shares, others, factors):  # type: ignore[no-untyped-def]
     """Return the bound of one row and how many parts were looked at."""
     work, best, where, constant, own, index, gone, began = lists
     highest, looks, many = low, 0, 0
@@ -183,7 +132,7 @@ def _row(data, m, k, j, near, low, enough, most, lists, shares, others, factors)
             looks += 1
             fresh = False
             if looks > most or not _look(
-                data, m, k, index, depth, gone, many, work, best, where, constant, own
+                data, heads, m, k, index, depth, gone, many, work, best, where, constant, own
             ):
                 return np.inf, looks
         total = 0.0
@@ -211,9 +160,9 @@ def _row(data, m, k, j, near, low, enough, most, lists, shares, others, factors)
         if depth >= 0:
             gone[many] = index[depth + 1]
             many += 1
-            _dropped(work[2][depth], index[depth + 1], best[depth], where[depth])
+            dropped(index[depth + 1], best[depth], where[depth])
             if where[depth, k - depth - 2] < 0:
-                _largest(work[2][depth], best[depth], where[depth])
+                _look(data, heads, m, k, index, depth, gone, many, work, best, where, constant, own)
     return highest, looks
 
 
@@ -236,6 +185,7 @@ def rows(
     low: FloatArray,
     enough: FloatArray,
     most: int,
+    heads: tuple[IntArray, FloatArray, IntArray, FloatArray, float],
     out: FloatArray,
     shares: FloatArray,
     others: IntArray,
@@ -257,14 +207,17 @@ def rows(
         A row is given up once its value is beyond this.
     most
         Parts that a row may have; beyond them its bound is infinite.
+    heads
+        The largest entries of every row, from `heads_of_rows`; none of them where these are empty.
     shares, others, factors
         The largest value is ``shares[j] + sum(factors[j] * m[others[j]])``, but for roundings;
         unchanged where no part is above ``low``.
     """
     p = m.size
     data = (gram, linear, ridge, sizes, unit, reach, floor)
-    work = (np.empty((k, k)), np.empty(k), np.empty((k, p)))
-    best, where = np.zeros((k, k + _SPARE)), np.full((k, k + _SPARE), -1)
+    sums = (np.zeros(p), np.zeros(p), np.empty(p, np.int64))
+    work = (np.empty((k, k)), np.empty(k), (np.empty(p), np.zeros(p, np.bool_), sums))
+    best, where = np.zeros((k, k + SPARE)), np.full((k, k + SPARE), -1)
     index, gone, began = np.empty(k, np.int64), np.empty(p, np.int64), np.empty(k, np.int64)
     lists = (work, best, where, np.empty(k), np.empty(k), index, gone, began)
     near = np.zeros(p, np.bool_)
@@ -273,7 +226,7 @@ def rows(
         for at in range(starts[j], starts[j + 1]):
             near[neighbours[at]] = True
         out[j], count = _row(
-            data, m, k, j, near, low[j], enough[j], most, lists, shares, others, factors
+            data, heads, m, k, j, near, low[j], enough[j], most, lists, shares, others, factors
         )
         looks += count
         for at in range(starts[j], starts[j + 1]):
@@ -311,15 +264,17 @@ def settle(
     return True
 
 
-def _both() -> None:
-    """Call both once, with the types of a search."""
+def _all() -> None:
+    """Call all once, with the types of a search."""
     one, none = np.ones(1), np.empty((1, 0))
     starts, others = np.zeros(2, np.int64), np.empty((1, 0), np.int64)
     data, sides = (one[None], one, one, one, 1.0, 1.0), (0, 1, starts, starts[:0])
-    rows(*data, 0.0, 1, one, *sides, one, one, 1, one, one, others, none)
+    heads = (np.zeros((1, 1), np.int32), np.zeros((1, 1)), starts[:1], one, 1.0)
+    heads_of_rows(one[None], one, *heads[:4])
+    rows(*data, 0.0, 1, one, *sides, one, one, 1, heads, one, one, others, none)
     settle(one, one, one, others, none, 0.0, 1.0, 1)
 
 
 def compiling() -> float:
-    """Compile both where that is not done yet; return the seconds that this took."""
-    return warmed(_both)
+    """Compile all where that is not done yet; return the seconds that this took."""
+    return warmed(_all)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.eliminated import Eliminated
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import Neighbours
-from sparsemodel.interfaces import BoolArray, FloatArray
+from sparsemodel.interfaces import BoolArray, FloatArray, IntArray
 
 _FEW, _SHORT = 8, 0.02
 """Rows before the first look at the clock, and seconds below which twice as many come before the
@@ -18,6 +18,12 @@ next: a row takes as long as the parts that its supports are divided into."""
 
 MOST = 2_000
 """Parts that the supports of one row may be divided into."""
+
+_MANY, _WIDTH = 5000, 40
+"""Columns from which the largest entries of the rows are listed, and one of how many is listed."""
+
+_GROWN = 1.1
+"""Factor by which bounds may grow until the largest entries are listed again."""
 
 
 @final
@@ -43,6 +49,14 @@ class Sweep:
         """The parts without the bounds of the worst case of every row."""
         self.others = np.full((size, width), -1, dtype=np.int64)
         self.factors = np.zeros((size, width))
+        listed = size // _WIDTH if size >= _MANY and neighbours.index.size else 0
+        self._heads: tuple[IntArray, FloatArray, IntArray, FloatArray] = (
+            np.empty((size, listed), dtype=np.int32),
+            np.empty((size, listed)),
+            np.zeros(size, dtype=np.int64),
+            np.zeros(size),
+        )
+        self._listed_at: FloatArray | None = None
 
     def __call__(self, m: FloatArray, *, floor: float, slack: float = 0.0) -> FloatArray | None:
         """Return the bounds that follow from ``m``, rounded up; None when it gives up.
@@ -73,6 +87,7 @@ class Sweep:
         from sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled import rows
 
         e, size = self._e, m.size
+        heads = self._heads_at(m)
         out = np.full(size, np.inf)
         step, following = _FEW, 0
         while following < size:
@@ -97,6 +112,7 @@ class Sweep:
                 low,
                 enough,
                 self._most,
+                heads,
                 out,
                 self.shares,
                 self.others,
@@ -108,3 +124,19 @@ class Sweep:
             if np.any((out[done] > enough[done]) & (low[done] < np.inf)):
                 return out  # asked whether all hold, and one does not
         return out
+
+    def _heads_at(self, m: FloatArray) -> tuple[IntArray, FloatArray, IntArray, FloatArray, float]:
+        """Return the largest entries of all rows in units of ``m``, and the largest size."""
+        from sparsemodel.certificates.dual_bounds.coefficient_bounds.largest_compiled import (
+            heads_of_rows,
+        )
+
+        listed, entries, counts, tails = self._heads
+        widest = float(np.max(self._e.sizes * m, initial=0.0))
+        if not listed.size:
+            return listed, entries, counts, tails, widest
+        grown = np.inf if self._listed_at is None else float(np.max(m / self._listed_at))
+        if not grown <= _GROWN:
+            heads_of_rows(self._e.gram, m, *self._heads)
+            self._listed_at, grown = m.copy(), 1.0
+        return listed, entries, counts, tails * max(grown, 1.0), widest

@@ -85,7 +85,7 @@ def enumerate_supports(
 
     Notes
     -----
-    O(C(m, k) + m^2 |in|) for ``m`` undecided coordinates.
+    O(C(m, k) + m^2 |in|) for ``m`` undecided coordinates, O(m |in|^2) where one may be chosen.
     """
     inside = np.concatenate([active[status == IN], balanced])
     rest = active[status == UNDECIDED]
@@ -100,8 +100,10 @@ def enumerate_supports(
     safe = np.where(diagonal > 0.0, diagonal, 1.0)
     scale = np.exp2(-np.round(0.5 * np.log2(safe)))
     diagonal = (diagonal * scale) * scale
-    m = _scaled(q, scale, rest, rest)
-    m[np.diag_indices_from(m)] = diagonal[rest]
+    # One coordinate after those that are in needs no products of the others.
+    m = diagonal[rest] if k == 1 else _scaled(q, scale, rest, rest)
+    if k > 1:
+        m[np.diag_indices_from(m)] = diagonal[rest]
     g = q.linear[rest] * scale[rest]
     if not (np.all(np.isfinite(m)) and np.all(np.isfinite(g))):
         return None
@@ -117,11 +119,13 @@ def enumerate_supports(
         right = np.column_stack([_scaled(q, scale, inside, rest), linear])
         solved = solve_triangular(lower, right, lower=True, check_finite=False)
         cross, slopes = solved[:, :-1], solved[:, -1]
-        m -= cross.T @ cross
+        m -= np.square(cross).sum(axis=0) if k == 1 else cross.T @ cross
         g -= cross.T @ slopes
         start = math.fsum(np.square(slopes))
     chosen = np.full(_MOST, -1, dtype=np.int64)
-    gain = _most(np.ascontiguousarray(m), g, k, chosen, deadline)
+    gain = (
+        _alone(m, g, chosen) if k == 1 else _most(np.ascontiguousarray(m), g, k, chosen, deadline)
+    )
     if not math.isfinite(gain):
         return None
     gain = (gain + start) * (1.0 + caution * 64.0 * (size + 4.0) * U) + size * TINY
@@ -130,6 +134,17 @@ def enumerate_supports(
     bound -= caution * 8.0 * U * (abs(base) + gain)
     support = np.sort(np.concatenate([inside, rest[chosen[chosen >= 0]]]))
     return Enumerated(math.nextafter(bound, -math.inf), support)
+
+
+def _alone(diagonal: FloatArray, g: FloatArray, chosen: IntArray) -> float:
+    """Return the largest gain of one coordinate, infinite where it is not known."""
+    if not np.all(diagonal > 0.0):
+        return math.inf
+    gains = np.square(g) / diagonal
+    best = int(np.argmax(gains))
+    if gains[best] > 0.0:
+        chosen[0] = best
+    return float(gains[best])
 
 
 def _most(m: FloatArray, g: FloatArray, k: int, chosen: IntArray, deadline: float | None) -> float:
