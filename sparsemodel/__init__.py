@@ -165,7 +165,8 @@ def __getattr__(name: str) -> Any:
         from sparsemodel.modelling.expressions.symbolic import hint_for
 
         message += hint_for(name, __all__)
-    raise AttributeError(message)
+    # With a name and no object Python adds no suggestion of its own behind the hint.
+    raise AttributeError(message, name=name)
 
 
 def __dir__() -> list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
 from sparsemodel.driver import RunOptions
-from sparsemodel.interfaces import DataTypeError
+from sparsemodel.interfaces import DataTypeError, ModelError
 from sparsemodel.interfaces.numeric import checked_seed, real_number, whole_number
 from sparsemodel.numerics.budget import Budget, budget, ending_by
 from sparsemodel.progress import allow
@@ -40,6 +41,8 @@ def run_options(seed: Any, time_limit: Any, max_iter: Any, callback: Any) -> Run
 
 def time_limit_of(value: Any) -> float | None:
     """Return a time limit in seconds, None for none."""
+    if isinstance(value, float) and value == math.inf:
+        raise ModelError("time_limit must be finite, not inf. Leave it out where there is none.")
     return None if value is None else real_number(value, where="time_limit", minimum=0.0)
 
 

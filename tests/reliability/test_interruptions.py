@@ -14,6 +14,8 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate
+from sparsemodel.certificates.dual_bounds.bound_search import Found
+from sparsemodel.certificates.dual_bounds.coefficient_bounds import certifying
 
 
 def problem_of(rng: np.random.Generator, p: int = 30, k: int = 6) -> sm.Problem:
@@ -66,6 +68,28 @@ def test_no_time_at_all_gives_a_feasible_point(rng: np.random.Generator):
     assert np.isfinite(solution.value)
     assert len(solution.support) <= 20
     assert solution.status == "stopped early"
+
+
+@pytest.mark.parametrize("name", ["from_data", "search"])
+def test_an_interrupt_while_a_box_is_sought_keeps_the_bound(
+    name: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+):
+    """Bounds on the coefficients are no part of the search that keeps what it found."""
+    A = rng.standard_normal((60, 80))
+    w = sm.Variable(80)
+    loss = sm.squared_loss(A @ w, A[:, 0] + rng.standard_normal(60))
+    problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 1e-2)), sm.card(w) <= 3)
+    problem.solve()
+
+    def interrupted(*_: object, **__: object) -> Found:
+        if name == "from_data":
+            raise KeyboardInterrupt
+        return Found((), (), interrupted=True)
+
+    monkeypatch.setattr(certifying, name, interrupted)
+    certificate = problem.certify()
+    assert "interrupted" in certificate.bound_source
+    assert 0.0 <= certificate.bound <= certificate.value
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,40 @@ def table_of(content: str, **columns: object):
     return read_delimited(io.StringIO(content, newline=""), Columns(**columns), where="t.csv")
 
 
+def test_numbers_are_those_that_tables_write() -> None:
+    """Python reads 2020_1 as 20201: months as names would be a row, and codes would be numbers."""
+    months = table_of("2019_1,2019_2,2020_1\n1,2,3\n4,5,7\n", needs_target=False)
+    assert months.names == ("2019_1", "2019_2", "2020_1")
+    assert months.X.shape == (2, 3)
+    classes = table_of("x,y\n1,1_2\n2,2_1\n", target="y")
+    assert classes.target.tolist() == ["1_2", "2_1"]
+    with pytest.raises(DataError, match=r"line 3, column 'x': '1_000' is not a number"):
+        table_of("x,y\n1,1\n1_000,2\n", target="y")
+
+
+def test_blank_lines_are_no_rows() -> None:
+    table = table_of("\n  \na,y\n1,2\n\n3,4\n \n", target="y")
+    assert table.names == ("a",)
+    assert table.X.tolist() == [[1.0], [3.0]]
+    with pytest.raises(DataError, match="line 6, column 'a'"):
+        table_of("\n\na,y\n1,2\n\nx,4\n", target="y")
+
+
+def test_standard_input_may_begin_with_a_byte_order_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = io.TextIOWrapper(io.BytesIO('\ufeff"a",y\n1,2\n3,5\n'.encode()), encoding="latin-1")
+    monkeypatch.setattr("sys.stdin", given)
+    assert read_table("-", Columns(target="y")).names == ("a",)
+
+
+def test_a_parquet_table_without_rows_is_named(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    file = tmp_path / "t.parquet"
+    pd.DataFrame({"a": [1.0], "y": [2.0]})[:0].to_parquet(file)
+    with pytest.raises(DataError, match=r"t\.parquet has columns but no rows"):
+        read_table(str(file), Columns(target="y"))
+
+
 # ---- delimited text ------------------------------------------------------------------------------
 
 

@@ -250,6 +250,7 @@ def test_a_path_writes_its_model_and_slips_are_answered(
         (["solve", "c.csv", "--target", "age", "--k", "1"], "decimal comma"),
         (["solve", "d.csv", "--target", "height", "--k", "1"], "look like dates"),
         (["solve", "t.csv.gz", "--target", "age", "--k", "1"], "gzip -dc t.csv.gz"),
+        (["solve", "t.csv.xz", "--target", "age", "--k", "1"], "`xz -dc t.csv.xz"),
     ):
         assert main(line) != 0
         assert words in capsys.readouterr().err

@@ -38,6 +38,15 @@ def test_bad_entries_of_the_matrix_are_located(data: Any, bad: float, store: Any
     np.testing.assert_array_equal(A, before)
 
 
+def test_a_column_of_weights_is_answered_by_what_to_write(data: Any) -> None:
+    A, b = data
+    w = sm.Variable(P)
+    with pytest.raises(sm.DataError) as error:
+        sm.squared_loss(A @ w, b, weights=np.ones((N, 1)))
+    assert "Write `.ravel()` behind it" in str(error.value)
+    assert str(error.value).count("weights of") == 1
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_bad_entries_of_target_and_weights_are_located(data: Any, bad: float) -> None:
     A, b = data

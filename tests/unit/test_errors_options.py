@@ -122,6 +122,12 @@ def test_cardinalities_ridges_and_bounds_never_fail_otherwise(value: str) -> Non
                 assert len(str(error)) < 500  # noqa: PT017  (what else comes is an error)
 
 
+@pytest.mark.parametrize("limit", [np.inf, np.float64(np.inf)])
+def test_an_infinite_time_limit_is_answered_by_how_to_have_none(limit: float) -> None:
+    with pytest.raises(sm.ModelError, match="Leave it out where there is none"):
+        problem().solve(time_limit=limit)
+
+
 def test_a_callback_is_a_function() -> None:
     with pytest.raises(sm.DataTypeError, match="callback must be a function"):
         problem().solve(callback=3)  # type: ignore[arg-type]

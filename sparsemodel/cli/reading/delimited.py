@@ -17,6 +17,7 @@ from sparsemodel.cli.reading.table import (
     Table,
     as_numbers_or_text,
     encoded,
+    number_of,
 )
 from sparsemodel.designs.tables.encoding import Column, Encoding, Field
 from sparsemodel.interfaces import DataError
@@ -45,9 +46,10 @@ def read_delimited(handle: TextIO, columns: Columns, *, where: str) -> Table:
 
 
 def _read(handle: TextIO, columns: Columns, where: str) -> Table:
-    start = handle.tell()
-    first = handle.readline()
-    if not first.strip():
+    blank, start, first = 0, handle.tell(), handle.readline()
+    while first and not first.strip():
+        blank, start, first = blank + 1, handle.tell(), handle.readline()
+    if not first:
         raise DataError(f"{where} is empty.")
     delimiter = columns.delimiter or max(_DELIMITERS, key=first.count)
     handle.seek(start)
@@ -76,7 +78,9 @@ def _read(handle: TextIO, columns: Columns, where: str) -> Table:
     else:
         handle.seek(body)
         lines = csv.reader(handle, delimiter=delimiter)
-        fields, others, dropped = _row_by_row(lines, header_lines, names, chosen, columns, where)
+        fields, others, dropped = _row_by_row(
+            lines, blank + header_lines, names, chosen, columns, where
+        )
         X, encoding = encoded(fields, columns, where)
         if dropped:
             notes = (f"{dropped} row(s) with missing values were left out.",)
@@ -125,7 +129,7 @@ def _row_by_row(
     numbers: list[int] = []
     dropped = 0
     for row in lines:
-        if not row:
+        if len(row) < 2 and not "".join(row).strip():
             continue
         line = skipped + lines.line_num  # type: ignore[attr-defined]
         if len(row) != len(names):
@@ -170,7 +174,7 @@ def _field(name: str, texts: list[str], lines: list[int], where: str) -> Field:
     if {text.lower() for text in known if text is not None} <= {"true", "false"}:
         known = [None if text is None else str(int(text.lower() == "true")) for text in known]
     try:
-        values = np.array([np.nan if text is None else float(text) for text in known])
+        values = np.array([np.nan if text is None else number_of(text) for text in known])
     except ValueError:
         bad, text = next((i, t) for i, t in enumerate(known) if t and not _is_number(t))
         if any(text is not None and _is_number(text) for text in known):
@@ -189,7 +193,7 @@ def _field(name: str, texts: list[str], lines: list[int], where: str) -> Field:
 
 def _is_number(field: str) -> bool:
     try:
-        float(field)
+        number_of(field)
     except ValueError:
         return False
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
@@ -30,6 +31,17 @@ _SUFFIXES = {
     ".svmlight": "svmlight",
 }
 
+_TEXT = "utf-8-sig"
+"""Spreadsheets put a byte order mark in front."""
+
+_UNPACKING = {
+    ".gz": "gzip -dc",
+    ".bz2": "bzip2 -dc",
+    ".xz": "xz -dc",
+    ".zip": "unzip -p",
+    ".zst": "zstd -dc",
+}
+
 
 def read_table(path: str, columns: Columns, *, kind: str | None = None) -> Table:
     """Read ``path`` (``-`` is delimited text on standard input).
@@ -55,16 +67,18 @@ def read_table(path: str, columns: Columns, *, kind: str | None = None) -> Table
     if path == "-":
         if kind not in (None, "csv"):
             raise UsageError("Standard input is read as delimited text only.")
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(encoding=_TEXT)
         return read_delimited(sys.stdin, columns, where="standard input")
     file = Path(path)
     kind = _suffix_kind(path, kind)
     if kind is None:
-        packed = file.suffix.lower() in (".gz", ".bz2", ".xz", ".zip", ".zst")
+        unpack = _UNPACKING.get(file.suffix.lower())
         raise UsageError(
             f"{path}: the format is not known from the name; "
             + (
-                f"unpack it, for a table of text as in `gzip -dc {file.name} | sparsemodel ... -`."
-                if packed
+                f"unpack it, for a table of text as in `{unpack} {file.name} | sparsemodel ... -`."
+                if unpack
                 else f"add --format {'|'.join(FORMATS)}."
             )
         )
@@ -75,8 +89,7 @@ def read_table(path: str, columns: Columns, *, kind: str | None = None) -> Table
             f"{columns.max_bytes / 1e9:.3g} GB; raise it with --max-gigabytes."
         )
     if kind == "csv":
-        # utf-8-sig: spreadsheets put a byte order mark in front.
-        with file.open(newline="", encoding="utf-8-sig") as handle:
+        with file.open(newline="", encoding=_TEXT) as handle:
             return read_delimited(handle, columns, where=path)
     if kind == "npz":
         return read_archive(file, columns)

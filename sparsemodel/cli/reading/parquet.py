@@ -29,6 +29,8 @@ def read_parquet(file: Path, columns: Columns) -> Table:
         ) from error
     except (OSError, ValueError) as error:  # pyarrow's errors derive from these
         raise DataError(f"{file} is not a Parquet file: {error}") from error
+    if not len(frame):
+        raise DataError(f"{file} has columns but no rows.")
     names = [str(name) for name in frame.columns]
     chosen = columns.select(names, str(file))
     frame = frame.iloc[:, [*chosen.features, *chosen.others]]

@@ -108,10 +108,17 @@ def encoded(fields: Sequence[Field], columns: Columns, where: str) -> tuple[Any,
     return encoding.apply({field.name: field.values for field in fields}, where), encoding
 
 
-def as_numbers_or_text(values: Any) -> Any:
-    """Return an array of strings as numbers where every one of them is a number."""
+def number_of(text: str) -> float:
+    """Return a number as tables write it; ``2020_1``, which is one in Python, is text."""
+    if "_" in text:
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
+
+
+def as_numbers_or_text(values: Sequence[str]) -> Any:
+    """Return strings as numbers where every one of them is a number, or as an array of strings."""
     try:
-        return np.asarray(values).astype(np.float64)
+        return np.array([number_of(value) for value in values])
     except ValueError:
         return np.asarray(values)
 

@@ -29,11 +29,11 @@ def _plain(values: Any, where: str) -> npt.NDArray[Any]:
     if is_foreign(values):
         values = fetched(values, where)
     if is_masked(values):
-        raise DataTypeError(f"{where} is a masked array; fill or drop the missing entries first.")
+        raise DataTypeError(f"{where} must not be masked; fill or drop the missing entries first.")
     try:
         return np.asarray(values)
     except ValueError as error:
-        raise DataError(f"{where} is not an array: its rows have different lengths.") from error
+        raise DataError(f"{where} must be an array, with rows of one length.") from error
 
 
 def real_array(values: Any, *, where: str, ndim: tuple[int, ...] = (1,)) -> FloatArray:
@@ -42,16 +42,18 @@ def real_array(values: Any, *, where: str, ndim: tuple[int, ...] = (1,)) -> Floa
     if array.dtype.kind == "O":
         array = _from_objects(array, where)
     if array.dtype.kind == "c":
-        raise DataTypeError(f"{where} is complex; real numbers are needed.")
+        raise DataTypeError(f"{where} must be real numbers, not complex ones.")
     refuse_fields(array, where)
     if array.dtype.kind not in "biuf":
         raise DataTypeError(
-            f"{where} has dtype {array.dtype}; numbers are needed. Convert it with astype(float)."
+            f"{where} must be numbers, not of dtype {array.dtype}. Convert with astype(float)."
         )
     if array.ndim not in ndim:
         wanted = " or ".join(f"{d}-dimensional" for d in ndim)
         hint = (
-            f" Use {where}.ravel()." if 1 in ndim and array.ndim == 2 and 1 in array.shape else ""
+            " Write `.ravel()` behind it."
+            if 1 in ndim and array.ndim == 2 and 1 in array.shape
+            else ""
         )
         raise DataError(f"{where} must be {wanted}, not of shape {array.shape}.{hint}")
     with np.errstate(all="ignore"):  # longer floats that overflow are infinite, which is said
@@ -61,8 +63,8 @@ def real_array(values: Any, *, where: str, ndim: tuple[int, ...] = (1,)) -> Floa
         first = tuple(int(i) for i in np.argwhere(~finite)[0])
         shown = first[0] if len(first) == 1 else first
         raise DataError(
-            f"{where} holds {int((~finite).sum())} value(s) that are NaN or infinite, the first at "
-            f"index {shown}. Drop or impute them."
+            f"{where} must be finite: {int((~finite).sum())} value(s) are NaN or infinite, the "
+            f"first at index {shown}. Drop or impute them."
         )
     return out
 
@@ -84,11 +86,11 @@ def _from_objects(array: Any, where: str) -> Any:
             return array.astype(np.float64)
         except OverflowError as error:
             raise DataError(
-                f"{where} holds a number beyond the largest double (1.8e308); rescale it."
+                f"{where} must be at most the largest double (1.8e308); rescale them."
             ) from error
     raise DataTypeError(
-        f"{where} has dtype object, which can hold anything; convert it with astype(float) "
-        "after encoding text and missing values."
+        f"{where} must be numbers, not of dtype object, which can hold anything; convert with "
+        "astype(float) after encoding text and missing values."
     )
 
 

@@ -52,8 +52,24 @@ def search_within(
 ) -> Found:
     """Return candidates for the problem in the box that the data prove; none where it is no help.
 
-    ``best`` is the best candidate without it. Compiling is not counted as search.
+    ``best`` is the best candidate without it. Compiling is not counted as search. Ctrl-C ends it
+    with what was found.
     """
+    try:
+        return _search_within(form, x, at_point, best, norms, deadline, began)
+    except KeyboardInterrupt:
+        return replace(_NOTHING, interrupted=True)
+
+
+def _search_within(
+    form: SparseRegression,
+    x: FloatArray,
+    at_point: Primal,
+    best: Candidate,
+    norms: tuple[FloatArray, ...],
+    deadline: float | None,
+    began: float,
+) -> Found:
     gap = relative_gap_of(at_point.upper, best.bound.value)
     large = form.sparsity.size > LIMIT
     if gap <= _GAP or at_point.violations or large or objection(form) or not loadable(deadline):
@@ -83,7 +99,7 @@ def search_within(
         relax=True,
         began=began,
     )
-    return Found(tuple(_marked(c, bounds) for c in found.candidates), found.progress)
+    return replace(found, candidates=tuple(_marked(c, bounds) for c in found.candidates))
 
 
 def _helps(
