@@ -164,6 +164,8 @@ class ChunkedDesign(Design):
     def forget(self) -> None:
         """Read columns again, even those that are still in use."""
         self._columns.forget()
+        if isinstance(self._a, ParquetRows):
+            self._a.forget()
 
     def _read_columns(self, support: IntArray) -> FloatArray:
         """Return the columns as rows of a float64 array; one reading of a row-major file."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import final
 
 import numpy as np
@@ -54,15 +54,27 @@ class KroneckerDesign(Design):
         return f"{self._left.describe()} {sides}"
 
     def matvec(self, x: FloatArray) -> FloatArray:
-        if x.ndim == 2:
-            return np.stack([self.matvec(column) for column in x.T], axis=1)
-        w = x.reshape(-1, self._m)
-        return self._left.matvec(w if self._right is None else w @ self._right).ravel()
+        return self._predicted(self._left.matvec, x)
+
+    def matvec_in_double(self, x: FloatArray) -> FloatArray:
+        return self._predicted(self._left.matvec_in_double, x)
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
+        return self._summed(self._left.rmatvec, r)
+
+    def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
+        return self._summed(self._left.rmatvec_in_double, r)
+
+    def _predicted(self, multiply: Callable[[FloatArray], FloatArray], x: FloatArray) -> FloatArray:
+        if x.ndim == 2:
+            return np.stack([self._predicted(multiply, column) for column in x.T], axis=1)
+        w = x.reshape(-1, self._m)
+        return multiply(w if self._right is None else w @ self._right).ravel()
+
+    def _summed(self, multiply: Callable[[FloatArray], FloatArray], r: FloatArray) -> FloatArray:
         if r.ndim == 2:
-            return np.stack([self.rmatvec(column) for column in r.T], axis=1)
-        g = self._left.rmatvec(r.reshape(-1, self._q))
+            return np.stack([self._summed(multiply, column) for column in r.T], axis=1)
+        g = multiply(r.reshape(-1, self._q))
         return (g if self._right is None else g @ self._right.T).ravel()
 
     def restrict(self, support: IntArray) -> Design:

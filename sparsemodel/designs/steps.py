@@ -107,6 +107,9 @@ class StepsDesign(Design):
         sums = np.cumsum(r[::-1], axis=0)[::-1]
         return np.concatenate([sums[1:], sums[:1]])
 
+    def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
+        return self.rmatvec(r)
+
     def inverse(self, v: FloatArray) -> FloatArray:
         """Return the jumps of ``v``, and its first entry at the end."""
         return np.concatenate([np.diff(v, axis=0), v[:1]])

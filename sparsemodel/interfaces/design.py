@@ -314,6 +314,9 @@ class RestrictedDesign(Design):
     def rmatvec(self, r: FloatArray) -> FloatArray:
         return np.ascontiguousarray(self._design.rmatvec(r)[self._support])
 
+    def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(self._design.rmatvec_in_double(r)[self._support])
+
     def spectral_norm(self) -> NormBound:
         """Return the norm of the whole design, which is no smaller."""
         whole = self._design.spectral_norm()

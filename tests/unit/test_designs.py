@@ -21,7 +21,10 @@ from sparsemodel.designs import (
     as_design,
     column_names,
 )
+from sparsemodel.designs.kronecker import KroneckerDesign
+from sparsemodel.designs.steps import StepsDesign
 from sparsemodel.interfaces import Access, DataError, DataTypeError
+from sparsemodel.interfaces.design import RestrictedDesign
 
 A = np.arange(12.0).reshape(4, 3) - 5.0
 
@@ -280,3 +283,38 @@ def test_single_precision_is_multiplied_in_double_for_bounds(order, shape, rng):
     squares = np.abs(r[:, 0]) @ np.square(wide)
     np.testing.assert_allclose(design.column_square_norms(np.abs(r[:, 0])), squares, rtol=1e-12)
     np.testing.assert_allclose(design.column_square_norms(), np.ones(len(a)) @ np.square(wide))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "huber"])
+@pytest.mark.parametrize("seed", [3, 5])
+def test_single_precision_does_not_end_bounds_early_where_columns_differ_in_size(loss, seed):
+    rng = np.random.default_rng(seed)
+    a = (rng.standard_normal((300, 100)) * np.exp(rng.uniform(-7.0, 7.0, 100))).astype(np.float32)
+    z = a[:, :4] / a[:, :4].std(axis=0) @ [1.0, -1.0, 0.7, 0.5]
+    targets = {
+        "logistic": np.where(z + rng.logistic(size=300) > 0.0, 1.0, -1.0),
+        "poisson": rng.poisson(np.exp(0.5 * z.clip(-4.0, 4.0))).astype(float),
+        "huber": z + rng.standard_normal(300),
+    }
+    bounds = []
+    for kind in (np.float64, np.float32):
+        w = sm.Variable(100)
+        data = getattr(sm, f"{loss}_loss")(a.astype(kind) @ w, targets[loss])
+        problem = sm.Problem(sm.minimize(data + sm.ridge(w, 1e-2)), sm.card(w) <= 5)
+        bounds.append(problem.solve().bound)
+    assert bounds[1] >= bounds[0] * (1.0 - 1e-6)
+
+
+@pytest.mark.parametrize("design", [KroneckerDesign, StepsDesign, RestrictedDesign])
+def test_products_in_double_read_no_rows(design, rng, monkeypatch):
+    a = rng.standard_normal((30, 8)).astype(np.float32)
+    made = {
+        KroneckerDesign: lambda: KroneckerDesign(DenseDesign(a), rng.standard_normal((3, 2))),
+        StepsDesign: lambda: StepsDesign(30),
+        RestrictedDesign: lambda: RestrictedDesign(DenseDesign(a), np.array([1, 4])),
+    }[design]()
+    wide, (n, p) = np.concatenate([block for _, block in made.row_blocks(7)]), made.shape
+    x, r = rng.standard_normal(p), rng.standard_normal(n)
+    monkeypatch.setattr(design, "row_blocks", None)
+    np.testing.assert_allclose(made.matvec_in_double(x), wide @ x, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(made.rmatvec_in_double(r), wide.T @ r, rtol=0.0, atol=1e-12)

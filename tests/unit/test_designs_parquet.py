@@ -10,6 +10,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import verify
 from sparsemodel.designs import ChunkedDesign
+from sparsemodel.designs.tables import parquet
 from sparsemodel.interfaces import DataError, DataTypeError
 from sparsemodel.testing.designs import EXACT, run_design_suite
 
@@ -17,6 +18,13 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 N, P = 300, 6
+
+
+@pytest.fixture(params=["kept", "too large to be kept"])
+def held(request, monkeypatch) -> str:
+    if request.param != "kept":
+        monkeypatch.setattr(parquet, "KEPT_BYTES", 0)
+    return request.param
 
 
 def frame(kind: str = "float64") -> Any:
@@ -29,7 +37,7 @@ def written(folder, table: Any, name: str = "t.parquet", groups: int = 70) -> An
     return folder / name
 
 
-def test_laws(tmp_path):
+def test_laws(tmp_path, held):
     def make(array: np.ndarray) -> Any:
         names = [f"x{j}" for j in range(array.shape[1])]
         name = f"{len(list(tmp_path.iterdir()))}.parquet"
@@ -39,7 +47,7 @@ def test_laws(tmp_path):
 
 
 @pytest.mark.parametrize("groups", [9, 70, 1000])
-def test_rows_come_in_any_order(tmp_path, groups):
+def test_rows_come_in_any_order(tmp_path, groups, held):
     table = frame()
     rows = sm.as_design(str(written(tmp_path, table, groups=groups))).array
     exact = table.to_numpy()
@@ -51,7 +59,7 @@ def test_rows_come_in_any_order(tmp_path, groups):
 
 
 @pytest.mark.unrefereed("readings are counted, and the referee reads as well")
-def test_the_same_answer_as_in_memory(tmp_path):
+def test_the_same_answer_as_in_memory(tmp_path, held):
     table = frame()
     b = table["b"] - 2.0 * table["e"] + 0.1 * np.random.default_rng(1).standard_normal(N)
     path = written(tmp_path, table.assign(y=b))
@@ -70,6 +78,45 @@ def test_the_same_answer_as_in_memory(tmp_path):
     assert "b" in str(far)
 
 
+@pytest.mark.parametrize("calls", [0, 1, 3])
+def test_rows_are_the_same_after_an_interruption(tmp_path, held, calls, monkeypatch):
+    table, write = frame(), parquet.ParquetRows._write
+    rows = sm.as_design(written(tmp_path, table)).array
+
+    def interrupted(self, batch, out):
+        nonlocal calls
+        calls -= 1
+        if calls == -1:
+            raise KeyboardInterrupt
+        write(self, batch, out)
+
+    monkeypatch.setattr(parquet.ParquetRows, "_write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        rows[0:N]
+    np.testing.assert_array_equal(rows[0:N], table.to_numpy())
+
+
+@pytest.mark.unrefereed("readings are counted, and the referee reads as well")
+def test_what_fits_is_decoded_once_and_again_for_a_verification(tmp_path):
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame(rng.standard_normal((900, 40))).rename(columns="x{}".format)
+    path = written(tmp_path, table)
+    design = sm.as_design(path)
+    y = np.where(table["x1"] - table["x7"] + rng.logistic(size=900) > 0.0, 1.0, -1.0)
+    w = sm.Variable(40)
+    goal = sm.logistic_loss(design @ w + sm.Variable(), y) + sm.ridge(w, 0.1)
+    posed = sm.Problem(sm.minimize(goal), sm.card(w) <= 2)
+    assert posed.solve().readings == 1.0
+    certificate = posed.certify()
+    posed.prove(time_limit=5.0)
+    assert design.bytes_read == design.nbytes
+    verify(certificate, posed.form)
+    assert design.bytes_read == 2 * design.nbytes
+    written(tmp_path, table + 1.0)
+    with pytest.raises(DataError, match="has changed; open it anew"):
+        posed.solve()
+
+
 def test_a_folder_is_one_table_in_the_order_of_its_numbers(tmp_path):
     table = frame()
     for part in range(12):
@@ -79,7 +126,7 @@ def test_a_folder_is_one_table_in_the_order_of_its_numbers(tmp_path):
     assert design.names == tuple("abcdef")
 
 
-def test_types_of_columns(tmp_path):
+def test_types_of_columns(tmp_path, held):
     table = frame().assign(n=np.arange(N), yes=np.arange(N) % 2 == 0)
     table.index = np.arange(N)[::-1]  # written as a column of its own
     design = sm.as_design(written(tmp_path, table))

@@ -116,15 +116,16 @@ class _Products(Model):
             self._own = np.linalg.pinv(np.asarray(own), hermitian=True, rcond=1e-13)
 
     def product(self, u: FloatArray) -> FloatArray:
-        moved = [design.matvec(u) for design in self._designs]
+        # In double, as the gradients that they are solved for: else steps are off by what single
+        # precision rounds away, and where columns differ in size the relaxation ends early.
+        moved = [design.matvec_in_double(u) for design in self._designs]
         if self._own is not None:
             b = -self._own @ summed(
                 [f.T @ (h * m) for f, h, m in zip(self._free, self._weights, moved, strict=True)]
             )
             moved = [m + f @ b for f, m in zip(self._free, moved, strict=True)]
-        return summed(
-            [d.rmatvec(h * m) for d, h, m in zip(self._designs, self._weights, moved, strict=True)]
-        )
+        parts = zip(self._designs, self._weights, moved, strict=True)
+        return summed([design.rmatvec_in_double(h * m) for design, h, m in parts])
 
     def gram_cost(self, size: int) -> float:
         return products_cost(self._designs, 2.0 * size)
@@ -284,7 +285,7 @@ class LossSmooth(Smooth):
         value = self.value(x, image)
         out = np.zeros(self.size)
         for design, g in zip(self._designs, self.gradients, strict=True):
-            out += design.rmatvec(g)
+            out += design.rmatvec_in_double(g)
         return value, self._without_free(out)
 
     def _without_free(self, gradient: FloatArray) -> FloatArray:

@@ -14,8 +14,14 @@ from numpy.typing import NDArray
 from sparsemodel.interfaces import DataError, DataTypeError, IntArray, MissingDependencyError
 from sparsemodel.loading import uninterrupted
 
-_BATCH_BYTES = 2**24
-"""Bytes of rows that are decoded together (16 MB)."""
+_BATCH_BYTES = 2**22
+"""Bytes of rows that are decoded together (4 MB): columns are turned into rows in the cache."""
+
+KEPT_BYTES = 2**28
+"""Decoded rows of a file are kept up to this size (256 MB): decoding takes longer than products."""
+
+_BUFFER = 2**20
+"""Bytes that are read of a column at a time: all of a row group at once take twice the time."""
 
 _ARROW = {4: "float32", 8: "float64"}
 
@@ -24,10 +30,10 @@ _ARROW = {4: "float32", 8: "float64"}
 class ParquetRows:
     """The numeric columns of Parquet files, one below the other, sliced like an array of rows.
 
-    A slice that begins where the last one ended is decoded from there; any other one from the
-    beginning of its row group. Columns of integers and truth values become float64, as all do but
-    those of files that hold single precision alone; missing values become NaN, which is refused as
-    in any data.
+    What takes at most 256 MB is decoded once and kept. Else a slice that begins where the last one
+    ended is decoded from there, any other one from the beginning of its row group. Columns of
+    integers and truth values become float64, as all do but those of files that hold single
+    precision alone; missing values become NaN, which is refused as in any data.
 
     Parameters
     ----------
@@ -53,7 +59,8 @@ class ParquetRows:
         self.shape = int(self._starts[-1]), len(self.names)
         self.bytes_read, self._first_stamp = 0, self.stamp
         self._at, self._rest = -1, np.empty((0, len(self.names)), dtype=self.dtype)
-        self._batches: Iterator[NDArray[Any]] = iter(())
+        self._batches: Iterator[Any] = iter(())
+        self._kept: NDArray[Any] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ParquetRows, (self.filename, self._wanted, self._where)
@@ -84,6 +91,8 @@ class ParquetRows:
         if isinstance(index, slice) and index.step in (None, 1):
             start, stop, _ = index.indices(self.shape[0])
             return self._rows(start, stop)
+        if self.nbytes <= KEPT_BYTES:
+            return np.asarray(self._rows(0, self.shape[0])[index])
         rows = np.arange(self.shape[0])[index]
         out = np.empty((rows.size, self.shape[1]), dtype=self.dtype)
         step = self._batch()
@@ -93,17 +102,39 @@ class ParquetRows:
             out[here] = self._rows(int(start), last)[rows[here] - start]
         return out
 
+    def forget(self) -> None:
+        """Decode all rows again."""
+        self._kept = None
+
     # ---- decoding ----------------------------------------------------------------------------
 
     def _rows(self, start: int, stop: int) -> NDArray[Any]:
-        if start < self._at or self._at < 0 or self._group(start) > self._group(self._at):
-            if self.stamp != self._first_stamp:
-                raise DataError(f"{self._where}: {str(self.filename)!r} has changed; open it anew.")
-            group = self._group(start)
-            self._batches, self._at = self._decoded(group), int(self._starts[group])
-            self._rest = self._rest[:0]
-        self._taken(start - self._at)
-        return self._taken(stop - start)
+        at, self._at = self._at, -1  # what breaks off in between leaves no place to go on from
+        again = start < at or at < 0
+        if again and self.stamp != self._first_stamp:
+            raise DataError(f"{self._where}: {str(self.filename)!r} has changed; open it anew.")
+        if self.nbytes <= KEPT_BYTES:
+            found = self._all()[start:stop]
+        else:
+            if again or self._group(start) > self._group(at):
+                group = self._group(start)
+                self._batches, at = self._decoded(group), int(self._starts[group])
+                self._rest = self._rest[:0]
+            self._taken(start - at)
+            found = self._taken(stop - start)
+        self._at = stop
+        return found
+
+    def _all(self) -> NDArray[Any]:
+        """Return all rows, decoded the first time they are asked for."""
+        if self._kept is None:
+            kept, done = np.empty(self.shape, dtype=self.dtype), 0
+            for batch in self._decoded(0):
+                self._write(batch, kept[done : done + batch.num_rows])
+                done += batch.num_rows
+            kept.flags.writeable = False
+            self._kept = kept
+        return self._kept
 
     def _taken(self, count: int) -> NDArray[Any]:
         """Return the next rows."""
@@ -111,31 +142,28 @@ class ParquetRows:
         done = 0
         while done < count:
             if not len(self._rest):
-                self._rest = next(self._batches)
+                batch = next(self._batches)
+                self._rest = np.empty((batch.num_rows, self.shape[1]), dtype=self.dtype)
+                self._write(batch, self._rest)
             some = self._rest[: count - done]
             out[done : done + len(some)] = some
             self._rest = self._rest[len(some) :]
             done += len(some)
-        self._at += count
         return out
 
-    def _decoded(self, first: int) -> Iterator[NDArray[Any]]:
+    def _decoded(self, first: int) -> Iterator[Any]:
         """Yield batches of rows from the beginning of a row group."""
         for number, (file, group) in enumerate(self._groups()):
-            if number < first:
-                continue
-            names = list(self.names)
-            for batch in file.iter_batches(self._batch(), row_groups=[group], columns=names):
-                yield self._numbers(batch)
+            if number >= first:
+                names = list(self.names)
+                yield from file.iter_batches(self._batch(), row_groups=[group], columns=names)
 
-    def _numbers(self, batch: Any) -> NDArray[Any]:
-        """Return a batch as an array, NaN where values are missing."""
-        out = np.empty((batch.num_rows, len(self.names)), dtype=self.dtype)
+    def _write(self, batch: Any, out: NDArray[Any]) -> None:
+        """Write a batch into an array, NaN where values are missing."""
         for place, name in enumerate(self.names):
             column = batch.column(name).cast(_ARROW[self.itemsize], safe=False)
             out[:, place] = column.to_numpy(zero_copy_only=False)
         self.bytes_read += out.nbytes
-        return out
 
     def _groups(self) -> Iterator[tuple[Any, int]]:
         for file in self._files:
@@ -171,7 +199,7 @@ def _parts(path: Path, where: str) -> list[Path]:
 
 def _opened(reader: Any, path: Path, where: str) -> Any:
     try:
-        return reader.ParquetFile(path)
+        return reader.ParquetFile(path, buffer_size=_BUFFER)
     except (OSError, ValueError) as error:  # pyarrow's own errors are both or one
         raise DataError(f"{where}: {str(path)!r} is no readable Parquet file ({error}).") from error
 
