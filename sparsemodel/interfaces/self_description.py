@@ -231,6 +231,8 @@ class Role(Enum):
     """Run before a recovery, for smooth losses whose finish would take long."""
     SWAPS = "exchanges units one by one"
     """Run after what stands in the place of a finish that would take long, and afresh."""
+    MERGES = "exchanges many units at once"
+    """Run from the best point where neither a finish nor swaps have time."""
     ENUMERATION = "tries every support"
     """Taken where there are few supports."""
     SEQUENCE = "finds the best steps of a sequence"
