@@ -39,7 +39,7 @@ from sparsemodel.numerics import (
     unpenalised_free,
     weighted,
 )
-from sparsemodel_backends.theorems.diht import ABOUT_DIHT
+from sparsemodel_backends.theorems import diht
 
 _SMALL = 64
 """Coordinates up to which the minimiser on every new support is worth its cost."""
@@ -154,7 +154,7 @@ class DIHT(IterativeBackend[DIHTState]):
     )
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return ABOUT_DIHT
+        return diht.theorems(self.schedule)
 
     def __post_init__(self) -> None:
         check_options(self, **SHARED)

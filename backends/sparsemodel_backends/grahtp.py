@@ -34,7 +34,7 @@ from sparsemodel.numerics import (
     restricted_smoothness,
     select,
 )
-from sparsemodel_backends.theorems.grahtp import THEOREM_02A, THEOREM_05A, THEOREM_08, THEOREM_10
+from sparsemodel_backends.theorems import grahtp
 
 
 @final
@@ -128,8 +128,11 @@ class GraHTP(IterativeBackend[GraHTPState]):
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def theorems(self) -> tuple[Theorem, ...]:
-        literal = self.debiasing == "exact" and self.relaxation == 1.0
-        return (THEOREM_02A, THEOREM_05A, THEOREM_08, *THEOREM_10) if literal else ()
+        otherwise = "(S3) does not minimise" if self.debiasing != "exact" else ""
+        if self.relaxation != 1.0:
+            otherwise = "iterates keep more than k entries"
+        step = None if isinstance(self.step_size, str) else self.step_size
+        return grahtp.theorems(step, otherwise)
 
     def __post_init__(self) -> None:
         check_options(

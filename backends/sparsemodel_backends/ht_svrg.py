@@ -38,7 +38,7 @@ from sparsemodel.numerics import (
     rowwise,
     select,
 )
-from sparsemodel_backends.theorems.tight import COROLLARY_15, THEOREM_10
+from sparsemodel_backends.theorems.tight import svrg_theorems
 
 Table = tuple[FloatArray, ...]
 """For each term, derivatives of its losses (weights inside)."""
@@ -164,7 +164,11 @@ class HTSVRG(IterativeBackend[HTSVRGState]):
     )
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return (THEOREM_10, COROLLARY_15) if self.variance_reduction == "svrg" else ()
+        step = None if isinstance(self.step_size, str) else self.step_size
+        otherwise = "" if self.variance_reduction == "svrg" else "HT-SAGA is another algorithm"
+        if self.relaxation != 1.0:
+            otherwise = "iterates keep more than k entries"
+        return svrg_theorems(step, self.inner_steps, otherwise)
 
     def __post_init__(self) -> None:
         check_options(

@@ -20,8 +20,8 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import normalised_step, project, pruned, relative_change, relaxed_budget
-from sparsemodel_backends.theorems.grahtp import THEOREM_02B, THEOREM_05B
-from sparsemodel_backends.theorems.tight import THEOREM_06
+from sparsemodel_backends.theorems.grahtp import fast_theorems
+from sparsemodel_backends.theorems.tight import iht_theorem
 
 
 @final
@@ -90,7 +90,8 @@ class IHT(IterativeBackend[IHTState]):
     )
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return (THEOREM_02B, THEOREM_05B, THEOREM_06) if self.relaxation == 1.0 else ()
+        otherwise = "iterates keep more than k entries" if self.relaxation != 1.0 else ""
+        return (*fast_theorems(self.step_size, otherwise), iht_theorem(self.step_size, otherwise))
 
     def __post_init__(self) -> None:
         check_options(self, step_size="positive or None", relaxation="at least 1")

@@ -153,7 +153,12 @@ class NHTP(IterativeBackend[NHTPState]):
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,))
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return nhtp.theorems(self.sigma, self.beta)
+        otherwise = ""
+        if self.eta is not None and self.update_every < self.max_iter:
+            otherwise = "eta changes on the way (update_every)"
+        if not self.literal and not (self.eta is self.gamma is None):
+            otherwise = "eta and gamma are in units of the curvature without literal=True"
+        return nhtp.theorems(nhtp.Chosen(self.sigma, self.beta, self.gamma, self.eta), otherwise)
 
     def __post_init__(self) -> None:
         check_options(

@@ -19,7 +19,7 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
     check_options,
 )
-from sparsemodel.interfaces.self_description import Theorem
+from sparsemodel.interfaces.self_description import Theorem, run_otherwise
 from sparsemodel.numerics import GreedySupport, support_units
 from sparsemodel_backends.theorems.arht import COROLLARY_4_5, THEOREM_4_2
 
@@ -88,7 +88,10 @@ class OMPR(IterativeBackend[OMPRState]):
     )
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return (THEOREM_4_2, COROLLARY_4_5) if self.removal == "smallest" else ()
+        about = THEOREM_4_2, COROLLARY_4_5
+        if self.removal == "smallest":
+            return about
+        return tuple(run_otherwise(each, "the cheapest unit is removed") for each in about)
 
     def __post_init__(self) -> None:
         check_options(self, removal=" or ".join(map(repr, REMOVALS)))

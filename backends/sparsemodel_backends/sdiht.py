@@ -45,7 +45,7 @@ from sparsemodel_backends.diht import (
     first_state,
     shrunk,
 )
-from sparsemodel_backends.theorems.diht import THEOREM_19, THEOREM_22
+from sparsemodel_backends.theorems.diht import drawn_theorems
 
 
 @final
@@ -124,7 +124,7 @@ class SDIHT(IterativeBackend[DIHTState]):
     )
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return (THEOREM_19, THEOREM_22)
+        return drawn_theorems(self.schedule)
 
     def __post_init__(self) -> None:
         check_options(

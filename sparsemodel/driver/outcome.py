@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self, final
 
 import numpy as np
 
-from sparsemodel.interfaces import Callback, FloatArray, Iteration, Stop
+from sparsemodel.interfaces import Backend, Callback, FloatArray, Iteration, Stop
 from sparsemodel.numerics.objectives.closing import Enclosure
 from sparsemodel.progress import report, shown
 
@@ -77,6 +77,8 @@ class Outcome:
     """What a short proof says no objective is below."""
     optimal: bool = False
     """Whether a short proof found the point globally optimal."""
+    backends: tuple[Backend, ...] = ()
+    """What the plan had, with the options in force."""
 
 
 @final

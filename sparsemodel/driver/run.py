@@ -252,6 +252,7 @@ class _Run:
             stages=tuple(self._ends),
             bound=-np.inf if proof is None else min(proof.bound, _moved(value, -1.0)),
             optimal=proof is not None and proof.closed and value <= _moved(proof.upper, 1.0),
+            backends=tuple(stage.backend for stage in self._plan.stages),
         )
 
 

@@ -100,6 +100,10 @@ class Setting:
     stationary: bool
     target: tuple[float, float]
     """Smallest nonzero size of the point, largest gradient of the objective anywhere."""
+    rescaled: bool = False
+    """Whether backends work on scaled columns, so that their steps are in other units."""
+    combined: bool = False
+    """Whether backends work on combinations of the observations."""
 
     def at(self, level: int) -> Constants:
         """Return the constants of a level; no support has more than ``p`` coordinates."""
@@ -143,6 +147,28 @@ def without_free(theorem: Theorem) -> Theorem:
         return Guarantee(theorem.source, FAILS, text, "")
 
     return Theorem(theorem.source, judge)
+
+
+def run_otherwise(theorem: Theorem, why: str) -> Theorem:
+    """Return a theorem about an algorithm that the options in force are not, with the reason."""
+    return Theorem(theorem.source, lambda _: Guarantee(theorem.source, FAILS, why, ""))
+
+
+def in_units(theorem: Theorem) -> Theorem:
+    """Return a theorem with a step that was given, for problems whose columns are not scaled."""
+
+    def judge(s: Setting) -> Guarantee:
+        if not s.rescaled:
+            return theorem.judge(s)
+        text = "the step was one of scaled columns, and the constants are those of the columns"
+        return Guarantee(theorem.source, OPEN, text, "")
+
+    return Theorem(theorem.source, judge)
+
+
+def all_of(*statuses: str) -> str:
+    """Return the status of several conditions together."""
+    return next((status for status in (FAILS, OPEN) if status in statuses), HOLDS)
 
 
 def decided_below(low: float, high: float, limit: float) -> str:
@@ -205,6 +231,8 @@ class Role(Enum):
     """Run before a recovery, for smooth losses whose finish would take long."""
     SWAPS = "exchanges units one by one"
     """Run after what stands in the place of a finish that would take long, and afresh."""
+    MERGES = "exchanges many units at once"
+    """Run from the best point where neither a finish nor swaps have time."""
     ENUMERATION = "tries every support"
     """Taken where there are few supports."""
     SEQUENCE = "finds the best steps of a sequence"

@@ -49,6 +49,11 @@ def test_the_table_of_losses_is_that_of_the_losses() -> None:
     assert script["PAGE"].read_text(encoding="utf-8") == script["table"]()
 
 
+def test_the_table_of_literal_modes_is_that_of_the_backends() -> None:
+    script = runpy.run_path(str(ROOT / "docs" / "_scripts" / "list_literal_modes.py"))
+    assert script["PAGE"].read_text(encoding="utf-8") == script["table"]()
+
+
 @pytest.mark.parametrize(
     ("said", "printed", "agree"),
     [

@@ -26,22 +26,41 @@ LOSSES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plain:
-    """``f(x) = sum_i l(a_i x, y_i) / weight + ridge ||x||^2 / 2``, at most ``k`` nonzeros."""
+    """``f(x) = sum_i l(a_i x, y_i) / weight_i + ridge ||x||^2 / 2``, at most ``k`` nonzeros.
+
+    ``free`` coordinates are neither counted nor in the ridge: an intercept for instance.
+    """
 
     A: np.ndarray
     y: np.ndarray
     k: int
     loss: str = "squared"
     ridge: float = 0.0
-    weight: float = 1.0
+    weight: float | np.ndarray = 1.0
+    free: tuple[int, ...] = ()
+
+    @property
+    def ridges(self):
+        out = np.full(self.A.shape[1], self.ridge)
+        out[list(self.free)] = 0.0
+        return out
+
+    def H(self, x, k):
+        """``H_k``, ties to the lower index, of the counted coordinates; the free ones stay."""
+        sizes = np.abs(x)
+        sizes[list(self.free)] = np.inf
+        keep = np.argsort(-sizes, kind="stable")[: k + len(self.free)]
+        out = np.zeros_like(x)
+        out[keep] = x[keep]
+        return out
 
     def f(self, x):
         u = self.A @ x
         if self.loss == "squared":
-            total = 0.5 * np.sum((u - self.y) ** 2)
+            losses = 0.5 * (u - self.y) ** 2
         else:
-            total = np.sum(np.logaddexp(0.0, -self.y * u))
-        return total / self.weight + 0.5 * self.ridge * x @ x
+            losses = np.logaddexp(0.0, -self.y * u)
+        return np.sum(losses / self.weight) + 0.5 * self.ridges * x @ x
 
     def g(self, x):
         u = self.A @ x
@@ -49,7 +68,7 @@ class Plain:
             slope = u - self.y
         else:
             slope = -self.y / (1.0 + np.exp(self.y * u))
-        return self.A.T @ slope / self.weight + self.ridge * x
+        return self.A.T @ (slope / self.weight) + self.ridges * x
 
     def hessian(self, x):
         if self.loss == "squared":
@@ -57,13 +76,14 @@ class Plain:
         else:
             s = 1.0 / (1.0 + np.exp(-self.A @ x))
             c = s * (1.0 - s)
-        return (self.A.T * c) @ self.A / self.weight + self.ridge * np.eye(self.A.shape[1])
+        return (self.A.T * (c / self.weight)) @ self.A + np.diag(self.ridges)
 
     def argmin(self, support, extra=None):
         """Newton's method on a support; ``extra`` is a diagonal added to the Hessian of ``f``."""
-        p, S = self.A.shape[1], np.asarray(support, dtype=int)
+        p, S = self.A.shape[1], np.union1d(support, self.free).astype(int)
         d, x = np.zeros(p) if extra is None else extra, np.zeros(p)
-        part = Plain(self.A[:, S], self.y, self.k, self.loss, self.ridge, self.weight)
+        free = tuple(np.flatnonzero(np.isin(S, self.free)))
+        part = replace(self, A=self.A[:, S], free=free)
         for _ in range(100 if S.size else 0):
             g = part.g(x[S]) + d[S] * x[S]
             step = np.linalg.solve(part.hessian(x[S]) + np.diag(d[S]), g)
@@ -76,7 +96,8 @@ class Plain:
         n, p = self.A.shape
         loss, weights = LOSSES[self.loss], np.full(n, 1.0 / self.weight)
         term = Term(DenseDesign(self.A), loss, self.y, weights)
-        form = SparseRegression((term,), np.full(p, self.ridge), Cardinality(p, self.k))
+        free = np.array(self.free, dtype=np.intp)
+        form = SparseRegression((term,), self.ridges, Cardinality(p, self.k, free=free))
         return RegressionObjective(form)
 
 
@@ -95,6 +116,15 @@ def drawn(seed, n, p, k, *, correlation=0.5, uneven=False, labels=False, noise=0
     if labels:
         return A, np.where(u + noise * u.std() * rng.standard_normal(n) > 0.0, 1.0, -1.0)
     return A, u + noise * u.std() * rng.standard_normal(n)
+
+
+def weighted(problem, seed=0):
+    """The problem with an intercept, and observations that count up to nine times as much."""
+    n = len(problem.y)
+    inverse = 1.0 / np.random.default_rng(seed).uniform(0.3, 2.7, n)
+    A = np.column_stack((problem.A, np.full(n, 0.3)))
+    y = problem.y if problem.loss == "logistic" else problem.y + 2.0
+    return replace(problem, A=A, y=y, weight=inverse, free=(A.shape[1] - 1,))
 
 
 def make_even():
@@ -132,6 +162,14 @@ def hard(request):
     labels = request.param == "logistic"
     A, y = drawn(7, 50, 150, 10, correlation=0.0, labels=labels, noise=0.3)
     return Plain(A * (3.0 if labels else 1.0), y, 10, request.param, ridge=0.05)
+
+
+@pytest.fixture(params=["squared", "logistic"])
+def weighted_hard(request):
+    """The same with weights and an intercept."""
+    labels = request.param == "logistic"
+    A, y = drawn(7, 50, 150, 10, correlation=0.0, labels=labels, noise=0.3)
+    return weighted(Plain(A * (3.0 if labels else 1.0), y, 10, request.param, ridge=0.05))
 
 
 @pytest.fixture

@@ -167,6 +167,7 @@ def arht_core(problem, start, rho, opt, progress, rng):
     """Axiotis and Sviridenko (2020), Algorithm 5, with the stop of section 6.3.2."""
     s, p = problem.k, size(problem)
     R, S = np.ones(p), set(start)  # lines 7, 8
+    R[list(problem.free)] = 0.0
     x = problem.argmin(sorted(S), rho * R)  # line 9
     while True:
         yield x, R
@@ -176,7 +177,7 @@ def arht_core(problem, start, rho, opt, progress, rng):
         def g_R(z, R=R):
             return problem.f(z) + 0.5 * rho * np.sum(R * z**2)
 
-        i = outside(problem.g(x) + rho * R * x, S)  # line 15
+        i = outside(problem.g(x) + rho * R * x, S | set(problem.free))  # line 15
         j = min(S, key=lambda j: abs(x[j]))  # line 16
         swapped = (S | {i}) - {j}  # line 17
         following = problem.argmin(sorted(swapped), rho * R)  # line 18
@@ -195,6 +196,15 @@ def arht_core(problem, start, rho, opt, progress, rng):
 @pytest.mark.parametrize("seed", [0])
 def test_arht(hard, run, same, seed, progress):
     """The core towards a value that is out of reach: swaps, and coordinates that leave R."""
+    same_core(hard, run, same, seed, progress)
+
+
+@pytest.mark.parametrize("progress", [1.0, 1e-3])
+def test_arht_with_weights_and_an_intercept(weighted_hard, run, same, progress):
+    same_core(weighted_hard, run, same, 0, progress)
+
+
+def same_core(hard, run, same, seed, progress):
     top = np.linalg.eigvalsh(hard.hessian(np.zeros(size(hard))))[-1]
     rho, opt = 0.3 * top, 0.1 * hard.f(hard.argmin(range(hard.k)))
     start = range(hard.k)
@@ -213,8 +223,9 @@ def test_arht(hard, run, same, seed, progress):
     assert len(ours) == len(theirs) or count == 11, "both end at the same iterate"
     assert any(np.any(R == 0.0) for _, R in theirs[:count]) or progress < 1.0
     same([x for x, _ in ours[:count]], [x for x, _ in theirs[:count]], least=4)
+    counted = np.setdiff1d(range(size(hard)), hard.free)
     for (_, mine), (_, other) in zip(ours, theirs, strict=False):
-        np.testing.assert_array_equal(mine, other)
+        np.testing.assert_array_equal(mine[counted], other[counted])
 
 
 def test_arht_takes_the_restricted_smoothness_of_pairs(quadratic, run):

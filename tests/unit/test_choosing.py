@@ -170,6 +170,33 @@ def test_swaps_follow_quick_starts_where_there_is_time(monkeypatch: pytest.Monke
     monkeypatch.setattr(openings, "_swapping", lambda form: 1.0)
     outline = "gomp > nhtp:patience=5 | iiht:progress=0.001:max_iter=100 > nhtp:patience=5"
     assert problem.plan().outline == outline
+    monkeypatch.setattr(openings, "TOO_LONG", 1e-3)
+    crowded = posed("logistic", n=40, p=500, k=10)
+    monkeypatch.setattr(openings, "_merging", lambda form: 1e-4)
+    assert crowded.plan().outline == f"{outline} | best grasp:max_iter=7"
+    monkeypatch.setattr(openings, "_merging", lambda form: 1.0)
+    assert crowded.plan().outline == outline
+
+
+def test_many_units_are_exchanged_where_single_ones_take_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Classes that many supports separate: what gradient steps find is far from the best."""
+    monkeypatch.setattr(openings, "TOO_LONG", 0.05)
+    monkeypatch.setattr(openings, "_swapping", lambda form: 1.0)
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((150, 600)) + rng.standard_normal((150, 20)) @ rng.standard_normal(
+        (20, 600)
+    )
+    y = np.where(A[:, :30].sum(1) + 5.0 * rng.standard_normal(150) > 0.0, 1.0, 0.0)
+    w = sm.Variable(600)
+    goal = sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 1e-4))
+    problem = sm.Problem(goal, sm.card(w) <= 60)
+    outline = problem.plan().outline
+    assert outline.endswith(" | best grasp:max_iter=7")
+    before = problem.solve(outline.removesuffix(" | best grasp:max_iter=7")).value
+    merged, value = problem.solve("grasp").value, problem.solve().value
+    assert value <= min(1.001 * merged, 0.98 * before)
 
 
 # ---- what it says ----------------------------------------------------------------------------

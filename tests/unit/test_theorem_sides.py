@@ -12,6 +12,10 @@ from sparsemodel.numerics import expansion
 from sparsemodel_backends.theorems import arht, diht, grahtp, nhtp, tight
 
 UNKNOWN = (0.0, math.inf)
+THEOREM_02A, THEOREM_05A, THEOREM_08 = grahtp.theorems()[:3]
+THEOREM_02B, THEOREM_05B = grahtp.fast_theorems()
+THEOREM_06 = tight.iht_theorem()
+THEOREM_10, COROLLARY_15 = tight.svrg_theorems()
 
 
 def setting(k, p=200, at=None, data=None):
@@ -55,7 +59,7 @@ def setting(k, p=200, at=None, data=None):
 )
 def test_grahtp_2_is_about_level_3k(M, a, b):
     found = setting(20, at={60: (M, (1.0, 1.01))})
-    for theorem, status, limit in ((grahtp.THEOREM_02A, a, 1.15), (grahtp.THEOREM_02B, b, 1.26)):
+    for theorem, status, limit in ((THEOREM_02A, a, 1.15), (THEOREM_02B, b, 1.26)):
         told = theorem.on(found)
         assert told.status == status
         if status == "holds":
@@ -66,20 +70,20 @@ def test_grahtp_2_is_about_level_3k(M, a, b):
 
 
 def test_grahtp_5_is_about_level_2k():
-    told = grahtp.THEOREM_05A.on(setting(20, at={40: ((1.01, 1.03), (1.0, 1.005))}))
+    told = THEOREM_05A.on(setting(20, at={40: ((1.01, 1.03), (1.0, 1.005))}))
     assert told.status == "holds"
     kbar, step, rate, error, _ = told.numbers.values()
     assert kbar == 1.0  # 20 / (2 + 16 * 1.03^2) = 1.05
     assert step == pytest.approx(0.5 / 1.03)
     assert rate == pytest.approx(1.0 - 0.5 / 1.03 / 4.0)
     assert error == pytest.approx(2.83 * math.sqrt(20))
-    told = grahtp.THEOREM_05A.on(setting(20, at={40: ((1.01, 1.2), (1.0, 1.005))}))
+    told = THEOREM_05A.on(setting(20, at={40: ((1.01, 1.2), (1.0, 1.005))}))
     assert (told.status, told.numbers["targets up to this sparsity"]) == ("open", 0.0)
 
 
 def test_grahtp_5b_takes_level_3k_for_certain_and_2k_plus_1_for_perhaps():
     """M/m = 1.25: rho = 0.6, and kbar < 20 * 0.16 / 0.6 = 5.3."""
-    told = grahtp.THEOREM_05B.on(setting(20, at={60: ((1.2, 1.25), (1.0, 1.01))}))
+    told = THEOREM_05B.on(setting(20, at={60: ((1.2, 1.25), (1.0, 1.01))}))
     assert (told.status, told.numbers["targets up to this sparsity"]) == ("holds", 5.0)
     share = 0.25
     gamma = math.sqrt(1.0 + (share + math.sqrt((4.0 + share) * share)) / 2.0)
@@ -87,16 +91,16 @@ def test_grahtp_5b_takes_level_3k_for_certain_and_2k_plus_1_for_perhaps():
     error = gamma * step * math.sqrt(45) / (1.0 - rate)
     assert list(told.numbers.values())[1:] == pytest.approx([step, rate, error, 2.0 * error])
     flat = {41: ((9.0, 9.5), (1.0, 1.01)), 60: ((9.0, 9.5), (0.0, 1.01))}
-    assert grahtp.THEOREM_05B.on(setting(20, at=flat)).status == "fails"
+    assert THEOREM_05B.on(setting(20, at=flat)).status == "fails"
     flat[41] = ((1.0, 9.5), (1.0, 1.01))
-    assert grahtp.THEOREM_05B.on(setting(20, at=flat)).status == "open"
-    room = grahtp.THEOREM_05B.on(setting(20, p=44, at={44: ((1.0, 1.0), (1.0, 1.0))}))
+    assert THEOREM_05B.on(setting(20, at=flat)).status == "open"
+    room = THEOREM_05B.on(setting(20, p=44, at={44: ((1.0, 1.0), (1.0, 1.0))}))
     assert room.numbers["targets up to this sparsity"] == 3.0  # 2k + kbar < p
 
 
 @pytest.mark.parametrize(("k", "kbar"), [(16, 0), (17, 1), (33, 1), (34, 2)])
 def test_grahtp_8(k, kbar):
-    told = grahtp.THEOREM_08.on(setting(k, at={2 * k: ((4.0, 4.0), (4.0, 4.0))}))
+    told = THEOREM_08.on(setting(k, at={2 * k: ((4.0, 4.0), (4.0, 4.0))}))
     assert told.numbers["targets up to this sparsity"] == kbar  # 1 + 16
     assert told.status == ("holds" if kbar else "fails")
     if kbar:
@@ -172,7 +176,7 @@ def test_arht_takes_m_of_level_k_plus_the_target():
 
 
 def test_nhtp_is_about_level_2k():
-    eight, _, nine, _ = nhtp.theorems(5e-5, 0.5)
+    eight, _, nine, _ = nhtp.theorems(nhtp.Chosen())
     M, m = (0.2, 0.4), (0.05, 0.08)
     found = setting(3, at={6: (M, m), 3: ((0.1, 0.15), (0.1, 0.15))})
 
@@ -192,25 +196,26 @@ def test_nhtp_is_about_level_2k():
 def test_the_step_of_nhtp_is_at_most_a_quarter_of_the_smoothness():
     """(24) with M = gamma = 1, where the other two bounds are a half."""
     found = setting(3, at={6: ((1.0, 1.0), (1.0, 1.0))})
-    for theorem in nhtp.theorems(5e-5, 0.5)[::2]:
+    for theorem in nhtp.theorems(nhtp.Chosen())[::2]:
         assert theorem.on(found).numbers["largest step eta"] == pytest.approx(0.25)
 
 
 def test_nhtp_29_asks_for_a_stationary_point():
     """x_(k) / eta with eta = 1 / 0.03, the largest that it is stationary for."""
-    theorem, found = nhtp.theorems(5e-5, 0.5)[1], setting(3)
+    theorem, found = nhtp.theorems(nhtp.Chosen())[1], setting(3)
     told = theorem.on(found)
     assert (told.status, *told.numbers.values()) == ("holds", pytest.approx(1.0 / 0.03), 0.03)
     assert theorem.on(replace(found, stationary=False)).status == "fails"
     fewer = replace(found, coefficients=(math.inf, 3.0))  # x_(k) = 0: a global minimiser, or not
     assert theorem.on(fewer).status == "fails"
+    assert theorem.on(replace(found, coefficients=(0.0, 3.0))).status == "fails"
     told = theorem.on(replace(fewer, slopes=(1.0, 0.0)))
     assert (told.status, *told.numbers.values()) == ("holds", 0.0)
 
 
 def test_nhtp_corollary_10_has_the_constants_of_remark_7():
     """delta = 1/3 and w = 1/2: sigma = 2/7, gamma = 2/3, eta = 1/64."""
-    theorem = nhtp.theorems(5e-5, 0.5)[3]
+    theorem = nhtp.theorems(nhtp.Chosen())[3]
     third = 1.0 / 3.0
     for M, m in (((1.2, 1.0 + third), (0.7, 0.8)), ((1.1, 1.2), (1.0 - third, 0.9))):
         told = theorem.on(setting(3, at={6: (M, m)}))
@@ -233,6 +238,7 @@ def test_diht_9_compares_the_two_entries_beside_the_cut():
     assert diht.THEOREM_09.on(replace(found, coefficients=(math.inf, 3.0))).status == "open"
     assert diht.THEOREM_09.on(replace(found, ridge=0.0)).status == "fails"
     assert diht.THEOREM_09.on(replace(found, free=1)).status == "fails"
+    assert diht.THEOREM_09.on(replace(found, loss_curvature=(0.0, math.inf))).status == "fails"
 
 
 def test_diht_13_without_strong_convexity_is_lemma_24():
@@ -281,9 +287,9 @@ def isometry(low, high):
     return (1.0 + low, 1.0 + high), (1.0 - high, 1.0 - low)
 
 
-@pytest.mark.parametrize("theorem", [tight.THEOREM_06, tight.THEOREM_07])
+@pytest.mark.parametrize("theorem", [THEOREM_06, tight.THEOREM_07])
 def test_tight_6_and_7_take_delta_of_level_2k_or_3k_and_the_target(theorem):
-    six = theorem is tight.THEOREM_06
+    six = theorem is THEOREM_06
     wide, own, k = (18, 13, 6) if six else (24, 18, 6)
     nu = expansion(200, k, 1)
     limit = 1.0 / math.sqrt(8.0 * nu) if six else tight._cosamp(nu)
@@ -300,13 +306,13 @@ def test_tight_6_and_7_take_delta_of_level_2k_or_3k_and_the_target(theorem):
 @pytest.mark.parametrize(
     "theorem",
     [
-        grahtp.THEOREM_02B,
-        grahtp.THEOREM_05B,
-        tight.THEOREM_06,
+        THEOREM_02B,
+        THEOREM_05B,
+        THEOREM_06,
         tight.THEOREM_07,
-        tight.THEOREM_10,
-        tight.COROLLARY_15,
-        *(t for t in nhtp.theorems(1e-4, 0.25) if "(29)" not in t.source),
+        THEOREM_10,
+        COROLLARY_15,
+        *(t for t in nhtp.theorems(nhtp.Chosen(1e-4, 0.25)) if "(29)" not in t.source),
     ],
     ids=lambda theorem: theorem.source,
 )
@@ -320,11 +326,11 @@ def test_steps_in_free_coordinates_have_no_theorem(theorem):
 
 def test_tight_10_takes_m_of_level_k_plus_the_target():
     own = (UNKNOWN, (1.0, 1.0))
-    told = tight.THEOREM_10.on(setting(30, at={30: own, 60: (UNKNOWN, (0.9, 1.0))}))
+    told = THEOREM_10.on(setting(30, at={30: own, 60: (UNKNOWN, (0.9, 1.0))}))
     # 4 / 3.1 = 1.2903 lies between nu(30, 1) = 1.2 and nu(30, 2) = 1.2937
     assert (told.status, told.numbers["targets up to this sparsity"]) == ("holds", 1.0)
     assert told.numbers["alpha"] == 0.9
-    told = tight.THEOREM_10.on(setting(30, at={30: own, 60: (UNKNOWN, (0.5, 0.6))}))
+    told = THEOREM_10.on(setting(30, at={30: own, 60: (UNKNOWN, (0.5, 0.6))}))
     assert told.status == "open"
 
 
@@ -332,7 +338,7 @@ def test_tight_15_has_the_parameters_of_4_5():
     """c = L/alpha = 2: k = 8 * 2 * 15 K = 240 K, m = 4 * 15 and 2/3 a stage."""
     for k, K in ((239, 0), (241, 1), (481, 2)):
         at = {k: (UNKNOWN, (0.5, 0.5)), 2 * k: (UNKNOWN, (0.5, 0.5))}
-        told = tight.COROLLARY_15.on(setting(k, p=10**4, at=at))
+        told = COROLLARY_15.on(setting(k, p=10**4, at=at))
         assert told.numbers["targets up to this sparsity"] == K
         assert told.status == ("holds" if K else "fails")
         if K:
@@ -344,9 +350,9 @@ def test_tight_15_has_the_parameters_of_4_5():
             distance = told.numbers["contraction of the distance a stage"]
             assert distance == pytest.approx(math.sqrt(2.0 / 3.0), abs=1e-2)
     at = {30: (UNKNOWN, (1.0, 1.0)), 60: (UNKNOWN, (0.0, 1.0))}
-    assert tight.COROLLARY_15.on(setting(30, at=at)).status == "fails"  # 56 K with c = 1
+    assert COROLLARY_15.on(setting(30, at=at)).status == "fails"  # 56 K with c = 1
     at = {60: (UNKNOWN, (1.0, 1.0)), 120: (UNKNOWN, (0.0, 1.0))}
-    assert tight.COROLLARY_15.on(setting(60, at=at)).status == "open"
+    assert COROLLARY_15.on(setting(60, at=at)).status == "open"
 
 
 def test_the_expansion_near_the_number_of_coordinates():

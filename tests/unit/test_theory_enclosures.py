@@ -92,7 +92,9 @@ def setting_of(form, x, monkeypatch) -> Setting:
     from sparsemodel.certificates.theory import build
 
     guarantees = build._guarantees
-    monkeypatch.setattr(build, "_guarantees", lambda s: found.append(s) or guarantees(s))
+    monkeypatch.setattr(
+        build, "_guarantees", lambda s, used: found.append(s) or guarantees(s, used)
+    )
     theory(form, x)
     return found[0]
 

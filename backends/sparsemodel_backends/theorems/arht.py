@@ -37,7 +37,8 @@ def arht_31(s: Setting) -> Guarantee:
         (sure, most(low)),
         f"k >= s* max(4 kappa + 7, 12 kappa + 6) for a target of s* >= 1 nonzeros; kappa = "
         f"M_2/m_(k+s*) is {between(low, high)}, so s*",
-        "ARHT finds an objective within epsilon of every s*-sparse one, with probability 1 - 1/p",
+        "ARHT, as published with progress=1, finds an objective within epsilon of every s*-sparse "
+        "one, with probability 1 - 1/p",
         numbers,
     )
 
@@ -56,7 +57,7 @@ def ompr_42(s: Setting) -> Guarantee:
         (most(high, 1.0), most(low, 1.0)),
         f"kappa sqrt(s*/k) <= 1 for a target of s* >= 1 nonzeros; kappa = M_2/m_(k+s*) is "
         f"{between(low, high)}, so s*",
-        "OMPR finds an objective within epsilon of every s*-sparse one",
+        "OMPR, as published, finds an objective within epsilon of every s*-sparse one",
         {"targets that minimise f without a limit": float(most(high, below))},
     )
 
@@ -70,8 +71,8 @@ def ompr_45(s: Setting) -> Guarantee:
         HOLDS if sure else OPEN if low < ompr_isometry(s.k) else FAILS,
         f"delta_(k+s*) < {ompr_isometry(s.k / max(sure, 1)):.4g} for a target of "
         f"s* = {max(sure, 1)} nonzeros; it is {between(low, high)}",
-        "OMPR's squared distance to every s*-sparse target is at most epsilon and a multiple of "
-        "how far the target is from the minimum without a limit",
+        "OMPR, as published: its squared distance to every s*-sparse target is at most epsilon "
+        "and a multiple of how far the target is from the minimum without a limit",
         {"targets up to this sparsity": float(sure)},
     )
 

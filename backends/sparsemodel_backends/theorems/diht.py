@@ -11,24 +11,33 @@ from sparsemodel.interfaces.self_description import (
     Guarantee,
     Setting,
     Theorem,
+    run_otherwise,
 )
 
 _ONE_RIDGE = "it asks for one ridge, and no free coordinates"
 
 
 def diht_9(s: Setting) -> Guarantee:
-    r"""DIHT, Theorem 9: the truncation is unique at the dual point of the solution's slopes."""
+    r"""DIHT, Theorem 9: the truncation is unique at the dual maximiser.
+
+    Where it is unique at the slopes of the solution, which is a minimiser on its support, the two
+    are a saddle point (Theorem 2), and the slopes are the maximiser (Theorem 8). Where it is not,
+    there is a gap or a better solution, and nothing is said of the maximiser.
+    """
     source = "DIHT, Theorem 9"
     text = "the solution is a global minimiser, and the best dual bound is its objective"
+    if not math.isfinite(s.loss_curvature[1]):
+        return Guarantee(source, FAILS, "the loss is not smooth", text)
     if not s.ridge > 0.0 or s.free:
         return Guarantee(source, FAILS, _ONE_RIDGE, text)
     smallest, following = _kth(s), s.slopes[1] / s.ridge
     condition = (
-        "w(alpha) is unique: of the entries that are truncated the k-th largest exceeds the next; "
-        f"for the slopes of the losses at the solution they are {smallest:.4g} and {following:.4g}"
+        "w(alpha) is unique at the dual maximiser alpha: of the entries that are truncated the "
+        "k-th largest exceeds the next. The slopes of the losses at the solution are a maximiser "
+        f"if they do so there; they are {smallest:.4g} and {following:.4g}"
     )
     if not s.stationary:
-        condition += ", but it is not a minimiser on its support"
+        condition += ", but the solution is not a minimiser on its support"
     holds = s.stationary and smallest > following
     numbers = {"distance of the two": smallest - following} if holds else {}
     return Guarantee(source, HOLDS if holds else OPEN, condition, text, numbers)
@@ -115,8 +124,12 @@ def _saddle(s: Setting, source: str, *, strongly: bool, drawn: bool = False) -> 
     rate = "linearly" if strongly else "like 1/t in the squared dual error"
     if drawn:
         rate += ", in expectation"
-    method = "SDIHT, as published: its" if drawn else "DIHT's"
-    text = f"{method} dual points converge {rate}, and its support becomes that of the solution"
+    method = "SDIHT" if drawn else "DIHT"
+    steps = "constant" if strongly else "decreasing"
+    text = (
+        f"{method}, as published with {steps} steps: its dual points converge {rate}, and its "
+        "support becomes that of the solution"
+    )
     if not math.isfinite(high) or (strongly and not low > 0.0):
         need = "smooth and strongly convex" if strongly else "smooth"
         return Guarantee(source, FAILS, f"the loss is not {need}", text)
@@ -148,4 +161,19 @@ THEOREM_15 = Theorem("DIHT, Theorem 15", diht_15)
 THEOREM_17 = Theorem("DIHT, Theorem 17", diht_17)
 THEOREM_19 = Theorem("DIHT, Theorem 19", diht_19)
 THEOREM_22 = Theorem("DIHT, Theorem 22", diht_22)
-ABOUT_DIHT = (THEOREM_09, THEOREM_13, THEOREM_15, THEOREM_17)
+
+
+def theorems(schedule: str) -> tuple[Theorem, ...]:
+    """Return what is proved about DIHT with a schedule of steps, and about the problem."""
+    return THEOREM_09, THEOREM_13, *_scheduled(schedule, THEOREM_15, THEOREM_17)
+
+
+def drawn_theorems(schedule: str) -> tuple[Theorem, ...]:
+    """Return what is proved about SDIHT with a schedule of steps."""
+    return _scheduled(schedule, THEOREM_19, THEOREM_22)
+
+
+def _scheduled(schedule: str, decreasing: Theorem, constant: Theorem) -> tuple[Theorem, ...]:
+    if schedule == "constant":
+        decreasing = run_otherwise(decreasing, "the steps are constant, and it is not about them")
+    return decreasing, constant

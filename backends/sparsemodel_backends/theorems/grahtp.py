@@ -8,25 +8,38 @@ from sparsemodel.interfaces.self_description import (
     FAILS,
     HOLDS,
     OPEN,
+    Constants,
     Guarantee,
     Setting,
     Theorem,
+    all_of,
     between,
     decided_below,
     for_targets,
+    in_units,
+    run_otherwise,
     without_free,
 )
 
 
-def grahtp_2(s: Setting, limit: float, source: str, method: str) -> Guarantee:
-    r"""GraHTP, Theorem 2: ``M_3k / m_3k`` below 1.1547 (GraHTP) or 1.26 (its fast variant)."""
+def grahtp_2(s: Setting, limit: float, source: str, method: str, step: float | None) -> Guarantee:
+    r"""GraHTP, Theorem 2: ``M_3k / m_3k`` below 1.1547 (GraHTP) or 1.26 (its fast variant).
+
+    The step is given, or the best one, ``m / M^2``. ``rho`` below 0.5 implies the first condition,
+    ``rho`` below 0.62 does not imply the second.
+    """
     low, high = s.at(3 * s.k).condition
-    status = decided_below(low, high, limit)
+    status, given, exact = decided_below(low, high, limit), "", limit < 1.2
+    least, rho = _contraction(low), _contraction(high)
+    if step is None:
+        step = s.at(3 * s.k).convexity[0] / s.at(3 * s.k).smoothness[1] ** 2
+    else:
+        least, rho = _contractions(s.at(3 * s.k), step)
+        bound = 0.5 if exact else 0.62
+        status = all_of(status, decided_below(least, rho, bound))
+        given = f", and rho < {bound:g} for the step {step:.4g}; it is {between(least, rho)}"
     numbers: dict[str, float] = {}
     if status == HOLDS:
-        rho = _contraction(high)
-        step = s.at(3 * s.k).convexity[0] / s.at(3 * s.k).smoothness[1] ** 2
-        exact = limit < 1.2
         rate = rho / (1.0 - rho) if exact else 1.62 * rho
         error = 2.83 / (1.0 - 2.0 * rho) if exact else 2.81 / (1.0 - 1.62 * rho)
         numbers = {"step eta": step, "contraction of the error an iteration": rate}
@@ -34,76 +47,99 @@ def grahtp_2(s: Setting, limit: float, source: str, method: str) -> Guarantee:
     return Guarantee(
         source,
         status,
-        f"M_3k/m_3k < {limit:.4g}; it is {between(low, high)}",
-        f"{method} converges linearly towards every k-sparse target, to within a multiple of "
-        "sqrt(k) times the largest gradient there",
+        f"M_3k/m_3k < {limit:.4g}; it is {between(low, high)}{given}",
+        f"{method} with the step eta converges linearly towards every k-sparse target, to within "
+        "a multiple of sqrt(k) times the largest gradient there",
         numbers,
     )
 
 
-def grahtp_5(s: Setting) -> Guarantee:
-    r"""GraHTP, Theorem 5(a), step ``1/(2 M_2k)``: ``k >= (2 + 16 M^2/m^2) kbar``."""
-    low, high = s.at(2 * s.k).condition
-    sure = math.floor(s.k / (2.0 + 16.0 * high**2)) if math.isfinite(high) else 0
-    perhaps = math.floor(s.k / (2.0 + 16.0 * low**2)) if math.isfinite(low) else 0
+def grahtp_5(s: Setting, step: float | None) -> Guarantee:
+    r"""GraHTP, Theorem 5(a): ``eta < 1/M_2k`` and ``k >= (2 + 4/(eta m)^2) kbar``.
+
+    With the step ``1/(2 M_2k)``, where none is given, that is ``2 + 16 M^2/m^2`` (Remark 6).
+    """
+    c = s.at(2 * s.k)
+    low, high = c.condition
+    if step is None:
+        factors = 2.0 + 16.0 * high**2, 2.0 + 16.0 * low**2
+        need = (
+            "k >= (2 + 16 (M_2k/m_2k)^2) kbar for a target of kbar >= 1 nonzeros; M_2k/m_2k is "
+            f"{between(low, high)}"
+        )
+        step = 0.5 / c.smoothness[1]
+    else:
+        M, m = c.smoothness[0], c.convexity[0]
+        factors = _factor(step, c.smoothness[1], m), _factor(step, M, c.convexity[1])
+        need = (
+            f"eta < 1/M_2k and k >= (2 + 4/(eta m_2k)^2) kbar for a target of kbar >= 1 nonzeros; "
+            f"eta is {step:.4g}, 1/M_2k {between(*(_inverse(M) for M in reversed(c.smoothness)))}, "
+            f"m_2k {between(*c.convexity)}"
+        )
     room = max(0, s.p - 2 * s.k - 1)  # the theorem asks for 2k + kbar < p
-    sure, perhaps = min(sure, room), min(perhaps, room)
+    sure, perhaps = (min(math.floor(s.k / factor), room) for factor in factors)
     numbers: dict[str, float] = {}
     if sure:
-        c = s.at(2 * s.k)
-        step = 0.5 / c.smoothness[1]
-        numbers = {
-            "step eta": step,
-            "contraction of the objective an iteration": 1.0 - step * c.convexity[0] / 4.0,
-        }
+        rate = 1.0 - 0.5 * step * c.convexity[0] * (1.0 - step * c.smoothness[1])
+        numbers = {"step eta": step, "contraction of the objective an iteration": rate}
         numbers |= _errors(2.83 * math.sqrt(s.k) / c.convexity[0])
     return for_targets(
         "GraHTP, Theorem 5(a)",
         (sure, perhaps),
-        f"k >= (2 + 16 (M_2k/m_2k)^2) kbar for a target of kbar >= 1 nonzeros; M_2k/m_2k is "
-        f"{between(low, high)}, so kbar",
-        "GraHTP converges linearly towards every kbar-sparse target",
+        f"{need}, so kbar",
+        "GraHTP with the step eta converges linearly towards every kbar-sparse target",
         numbers,
     )
 
 
-def grahtp_5b(s: Setting) -> Guarantee:
-    r"""GraHTP, Theorem 5(b), step ``m/M^2``: ``k > rho kbar / (1 - rho)^2`` for FGraHTP."""
-    c = s.at(3 * s.k)  # at least 2k + kbar
-    low, high = s.at(2 * s.k + 1).condition[0], c.condition[1]
+def grahtp_5b(s: Setting, step: float | None) -> Guarantee:
+    r"""GraHTP, Theorem 5(b): ``k > rho kbar / (1 - rho)^2`` for FGraHTP; ``m/M^2`` if no step."""
+    c, near = s.at(3 * s.k), s.at(2 * s.k + 1)  # at least 2k + kbar, and the least
+    low, high = near.condition[0], c.condition[1]
+    rho, least = _contraction(high), _contraction(low)
+    if step is None:
+        step = c.convexity[0] / c.smoothness[1] ** 2
+        given = ""
+    else:
+        least, rho = _contractions(near, step)[0], _contractions(c, step)[1]
+        given = f", at the step {step:.4g} rho {between(least, rho)}"
     room = min(s.k, s.p - 2 * s.k - 1)
 
-    def most(condition: float) -> int:
-        rho = _contraction(condition)
+    def most(rho: float) -> int:
         fits = (t for t in range(1, room + 1) if rho * t < s.k * (1.0 - rho) ** 2)
-        return max(fits, default=0)
+        return max(fits, default=0) if rho < 1.0 else 0
 
-    sure = most(high)
+    sure = most(rho)
     numbers: dict[str, float] = {}
     if sure:
-        step = c.convexity[0] / c.smoothness[1] ** 2
         share = sure / s.k
         gamma = math.sqrt(1.0 + (share + math.sqrt((4.0 + share) * share)) / 2.0)
-        rate = _contraction(high) * gamma
+        rate = rho * gamma
         numbers = {"step eta": step, "contraction of the error an iteration": rate}
         numbers |= _errors(gamma * step * math.sqrt(2 * s.k + sure) / (1.0 - rate))
     return for_targets(
         "GraHTP, Theorem 5(b)",
-        (sure, most(low)),
-        f"k > rho kbar / (1 - rho)^2 for a target of kbar >= 1 nonzeros, rho^2 = 1 - (m/M)^2 of "
-        f"level 2k + kbar; M/m is {between(low, high)}, so kbar",
-        "IHT (FGraHTP) converges linearly towards every kbar-sparse target",
+        (sure, most(least)),
+        f"k > rho kbar / (1 - rho)^2 for a target of kbar >= 1 nonzeros, rho^2 = 1 - 2 eta m + "
+        f"(eta M)^2 of level 2k + kbar; M/m is {between(low, high)}{given}, so kbar",
+        "IHT (FGraHTP) with the step eta converges linearly towards every kbar-sparse target",
         numbers,
     )
 
 
-def grahtp_8(s: Setting, source: str, factor: float, whose: str) -> Guarantee:
+def grahtp_8(
+    s: Setting, source: str, factor: float, whose: str, step: float | None = None
+) -> Guarantee:
     r"""GraHTP, Theorems 8 (step ``1/(2 M_2k)``) and 10(2): ``k >= (1 + factor M^2/m^2) kbar``."""
     c = s.at(2 * s.k)
     low, high = c.condition
     sure, perhaps = (
         math.floor(s.k / (1.0 + factor * x**2)) if math.isfinite(x) else 0 for x in (high, low)
     )
+    if step is not None:  # the theorem is about one step only
+        ends = [2.0 * step * M for M in c.smoothness]
+        sure = sure if max(abs(end - 1.0) for end in ends) <= 1e-6 else 0
+        perhaps = perhaps if ends[0] <= 1.0 + 1e-6 and ends[1] >= 1.0 - 1e-6 else 0
     numbers: dict[str, float] = {}
     if sure:
         if factor == 16.0:
@@ -113,7 +149,9 @@ def grahtp_8(s: Setting, source: str, factor: float, whose: str) -> Guarantee:
         source,
         (sure, perhaps),
         f"k >= (1 + {factor:g} (M_2k/m_2k)^2) kbar for a target of kbar >= 1 nonzeros; M_2k/m_2k "
-        f"is {between(low, high)}, so kbar",
+        f"is {between(low, high)}"
+        + (f", and the step {step:.4g} is 1/(2 M_2k)" if step else "")
+        + ", so kbar",
         f"the kbar largest entries of {whose} are the support of every kbar-sparse target "
         "whose smallest coefficient exceeds 2.3 sqrt(excess / m_2k), the excess being its "
         "objective less the minimum",
@@ -147,6 +185,24 @@ def _contraction(condition: float) -> float:
     return math.sqrt(max(0.0, 1.0 - 1.0 / condition**2))
 
 
+def _contractions(c: Constants, step: float) -> tuple[float, float]:
+    """Return bounds on ``rho`` at a step."""
+
+    def rho(m: float, M: float) -> float:
+        return math.sqrt(max(0.0, 1.0 - 2.0 * step * m + (step * M) ** 2))
+
+    return rho(c.convexity[1], c.smoothness[0]), rho(c.convexity[0], c.smoothness[1])
+
+
+def _factor(step: float, M: float, m: float) -> float:
+    """Return what Theorem 5(a) multiplies ``kbar`` by."""
+    return 2.0 + 4.0 / (step * m) ** 2 if step * M < 1.0 and m > 0.0 else math.inf
+
+
+def _inverse(value: float) -> float:
+    return 1.0 / value if value > 0.0 else math.inf
+
+
 def _errors(error: float) -> dict[str, float]:
     """Return what a unit of the gradient costs, and the support recovered (Corollaries 3, 7)."""
     return {
@@ -155,21 +211,6 @@ def _errors(error: float) -> dict[str, float]:
     }
 
 
-THEOREM_02A = Theorem(
-    "GraHTP, Theorem 2(a)",
-    lambda s: grahtp_2(s, 2.0 / math.sqrt(3.0), "GraHTP, Theorem 2(a)", "GraHTP"),
-)
-THEOREM_02B = without_free(
-    Theorem(
-        "GraHTP, Theorem 2(b)",
-        lambda s: grahtp_2(s, 1.26, "GraHTP, Theorem 2(b)", "IHT (FGraHTP)"),
-    )
-)
-THEOREM_05A = Theorem("GraHTP, Theorem 5(a)", grahtp_5)
-THEOREM_05B = without_free(Theorem("GraHTP, Theorem 5(b)", grahtp_5b))
-THEOREM_08 = Theorem(
-    "GraHTP, Theorem 8", lambda s: grahtp_8(s, "GraHTP, Theorem 8", 16.0, "GraHTP's result")
-)
 THEOREM_10 = (
     Theorem("GraHTP, Theorem 10(1)", grahtp_10),
     Theorem(
@@ -177,3 +218,43 @@ THEOREM_10 = (
         lambda s: grahtp_8(s, "GraHTP, Theorem 10(2)", 4.0, "every best k-sparse point"),
     ),
 )
+
+
+def theorems(step: float | None = None, otherwise: str = "") -> tuple[Theorem, ...]:
+    """Return the theorems on GraHTP: with a step that was given, or the best one of each.
+
+    ``otherwise`` is in what the run differs from the printed algorithm.
+    """
+    limit = 2.0 / math.sqrt(3.0)
+    about = (
+        Theorem(
+            "GraHTP, Theorem 2(a)",
+            lambda s: grahtp_2(s, limit, "GraHTP, Theorem 2(a)", "GraHTP", step),
+        ),
+        Theorem("GraHTP, Theorem 5(a)", lambda s: grahtp_5(s, step)),
+        Theorem(
+            "GraHTP, Theorem 8",
+            lambda s: grahtp_8(s, "GraHTP, Theorem 8", 16.0, "GraHTP's result", step),
+        ),
+    )
+    return (*_about(about, step, otherwise), *THEOREM_10)
+
+
+def fast_theorems(step: float | None = None, otherwise: str = "") -> tuple[Theorem, ...]:
+    """Return the theorems on FGraHTP, which is IHT."""
+    about = (
+        Theorem(
+            "GraHTP, Theorem 2(b)",
+            lambda s: grahtp_2(s, 1.26, "GraHTP, Theorem 2(b)", "IHT (FGraHTP)", step),
+        ),
+        Theorem("GraHTP, Theorem 5(b)", lambda s: grahtp_5b(s, step)),
+    )
+    return tuple(without_free(theorem) for theorem in _about(about, step, otherwise))
+
+
+def _about(
+    theorems: tuple[Theorem, ...], step: float | None, otherwise: str
+) -> tuple[Theorem, ...]:
+    if otherwise:
+        return tuple(run_otherwise(theorem, otherwise) for theorem in theorems)
+    return theorems if step is None else tuple(in_units(theorem) for theorem in theorems)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import final
 
 from sparsemodel.interfaces.self_description import (
     FAILS,
@@ -13,28 +15,73 @@ from sparsemodel.interfaces.self_description import (
     Theorem,
     between,
     decided_below,
+    in_units,
+    run_otherwise,
     without_free,
 )
 
 
-def nhtp_8(s: Setting, sigma: float, beta: float) -> Guarantee:
+@final
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The constants of a run; None for those that are chosen as the theorems have them."""
+
+    sigma: float = 5e-5
+    beta: float = 0.5
+    gamma: float | None = None
+    eta: float | None = None
+
+    def status(self, smooth: tuple[float, float], gamma: tuple[float, float]) -> str:
+        """Return whether ``gamma`` and ``eta`` are as (23) and (24) have them.
+
+        ``smooth`` has bounds on ``M_2k``, ``gamma`` on what it may be at most.
+        """
+        mine = gamma if self.gamma is None else (self.gamma, self.gamma)
+        if not mine[0] <= gamma[0]:
+            return OPEN if mine[0] <= gamma[1] else FAILS
+        if self.eta is None or self.eta <= self.largest_step(smooth[1], mine[0]):
+            return HOLDS
+        return OPEN if self.eta <= self.largest_step(smooth[0], mine[1]) else FAILS
+
+    def largest_step(self, smooth: float, gamma: float) -> float:
+        r"""Return :math:`\bar\eta` of (24), rounded down."""
+        if not (gamma > 0.0 and math.isfinite(smooth)):
+            return 0.0
+        alpha = min((1.0 - 2.0 * self.sigma) / (smooth / gamma - self.sigma), 1.0)
+        step = min(gamma * alpha * self.beta / smooth**2, alpha * self.beta, 0.25 / smooth)
+        return step * (1.0 - 1e-12)
+
+    @property
+    def words(self) -> str:
+        """Return the condition on the constants that were given."""
+        given = {"gamma": self.gamma, "eta": self.eta}
+        named = [f"{name} = {value:.4g}" for name, value in given.items() if value is not None]
+        return f", and (23), (24) hold for {', '.join(named)}" if named else ""
+
+
+def nhtp_8(s: Setting, chosen: Chosen) -> Guarantee:
     r"""NHTP, Theorem 8: restricted smoothness and a step up to the :math:`\bar\eta` of (24)."""
     low, high = s.at(2 * s.k).smoothness
     holds = math.isfinite(high)
-    numbers: dict[str, float] = {}
+    status, numbers = HOLDS if holds else OPEN, {}
+    most = min(1.0, 2.0 * low), min(1.0, 2.0 * high)
     if holds and low > 0.0:
-        numbers = {"largest step eta": _largest_step(high, min(1.0, 2.0 * low), sigma, beta)}
+        status = chosen.status((low, high), most)
+        gamma = most[0] if chosen.gamma is None else chosen.gamma
+        numbers = {"gamma": gamma, "largest step eta": chosen.largest_step(high, gamma)}
     return Guarantee(
         "NHTP, Theorem 8",
-        HOLDS if holds else OPEN,
+        status,
         f"M_2k is finite; it is {between(low, high)}"
-        + ("" if holds else " (no bound is known that holds everywhere)"),
-        "every limit of NHTP is eta-stationary; an isolated one is the limit of the whole run",
-        numbers,
+        + ("" if holds else " (no bound is known that holds everywhere)")
+        + chosen.words,
+        "NHTP, as published with a constant eta up to that: every limit is eta-stationary, an "
+        "isolated one is the limit of the whole run",
+        numbers if status == HOLDS else {},
     )
 
 
-def nhtp_9(s: Setting, sigma: float, beta: float) -> Guarantee:
+def nhtp_9(s: Setting, chosen: Chosen) -> Guarantee:
     r"""NHTP, Theorem 9: restricted strong convexity in addition."""
     convex, smooth = s.at(2 * s.k).convexity, s.at(2 * s.k).smoothness[1]
     # Zero up to rounding is attained by a support of dependent columns.
@@ -42,13 +89,16 @@ def nhtp_9(s: Setting, sigma: float, beta: float) -> Guarantee:
     status = FAILS if zero else HOLDS if convex[0] > 0.0 and math.isfinite(smooth) else OPEN
     numbers: dict[str, float] = {}
     if status == HOLDS:
-        gamma = min(1.0, convex[0])
-        numbers = {"gamma": gamma, "largest step eta": _largest_step(smooth, gamma, sigma, beta)}
+        most = min(1.0, convex[0]), min(1.0, convex[1])
+        status = chosen.status(s.at(2 * s.k).smoothness, most)
+    if status == HOLDS:
+        gamma = min(1.0, convex[0]) if chosen.gamma is None else chosen.gamma
+        numbers = {"gamma": gamma, "largest step eta": chosen.largest_step(smooth, gamma)}
     return Guarantee(
         "NHTP, Theorem 9",
         status,
-        f"m_2k > 0 and M_2k finite; m_2k is {between(*convex)}",
-        "NHTP converges to one point, "
+        f"m_2k > 0 and M_2k finite; m_2k is {between(*convex)}{chosen.words}",
+        "NHTP, as published with a constant eta up to that: it converges to one point, "
         + (
             "and ends after finitely many steps"
             if s.quadratic
@@ -65,7 +115,7 @@ def nhtp_29(s: Setting) -> Guarantee:
     gradient off its support.
     """
     smallest, slope = s.coefficients[0], s.slopes[1]
-    full = math.isfinite(smallest)  # k nonzeros; with fewer the gradient has to vanish
+    full = 0.0 < smallest < math.inf  # k nonzeros; with fewer the gradient has to vanish
     stationary = s.stationary and (full or slope == 0.0)
     numbers = {"largest excess per unit of the l1 norm off the support": slope}
     if full and slope > 0.0:
@@ -109,18 +159,19 @@ def nhtp_c10(s: Setting) -> Guarantee:
     )
 
 
-def _largest_step(smooth: float, gamma: float, sigma: float, beta: float) -> float:
-    r"""Return :math:`\bar\eta` of (24), rounded down."""
-    alpha = min((1.0 - 2.0 * sigma) / (smooth / gamma - sigma), 1.0)
-    step = min(gamma * alpha * beta / smooth**2, alpha * beta, 0.25 / smooth)
-    return step * (1.0 - 1e-12)
+def theorems(chosen: Chosen, otherwise: str = "") -> tuple[Theorem, ...]:
+    """Return the theorems for the constants of a run.
 
-
-def theorems(sigma: float, beta: float) -> tuple[Theorem, ...]:
-    """Return the theorems for the constants of a line search."""
-    return (
-        without_free(Theorem("NHTP, Theorem 8", lambda s: nhtp_8(s, sigma, beta))),
-        Theorem("NHTP, Theorem 8, (29)", nhtp_29),
-        without_free(Theorem("NHTP, Theorem 9", lambda s: nhtp_9(s, sigma, beta))),
-        without_free(Theorem("NHTP, Corollary 10", nhtp_c10)),
+    ``otherwise`` is why Theorems 8 and 9 are not about it.
+    """
+    about: tuple[Theorem, ...] = (
+        Theorem("NHTP, Theorem 8", lambda s: nhtp_8(s, chosen)),
+        Theorem("NHTP, Theorem 9", lambda s: nhtp_9(s, chosen)),
     )
+    if otherwise:
+        about = tuple(run_otherwise(theorem, otherwise) for theorem in about)
+    elif chosen.eta is not None or chosen.gamma is not None:
+        about = tuple(in_units(theorem) for theorem in about)
+    eight, nine = (without_free(theorem) for theorem in about)
+    bound = Theorem("NHTP, Theorem 8, (29)", nhtp_29)
+    return eight, bound, nine, without_free(Theorem("NHTP, Corollary 10", nhtp_c10))

@@ -14,15 +14,25 @@ from sparsemodel.interfaces.self_description import (
     Theorem,
     between,
     for_targets,
+    in_units,
+    run_otherwise,
     without_free,
 )
 from sparsemodel.numerics import expansion
 
 
 def tight_rip(
-    s: Setting, level: int, source: str, method: str, limit: Callable[[float], float]
+    s: Setting,
+    level: int,
+    source: str,
+    method: str,
+    limit: Callable[[float], float],
+    step: float | None = None,
 ) -> Guarantee:
-    r"""TIGHT, Theorems 6 and 7: restricted isometry of the design, at its best scaling."""
+    r"""TIGHT, Theorems 6 and 7: restricted isometry of the design, at its best scaling.
+
+    A step ``eta`` of IHT is the step 1 of (3.4) for the design times the root of ``eta``.
+    """
     if not s.quadratic or s.penalised:
         return Guarantee(source, FAILS, "it is about squared losses without ridge", "")
     wide = s.data[min(level, s.p)].isometry[1]
@@ -31,49 +41,77 @@ def tight_rip(
         if level == 3 * s.k
         else s.data[max(1, min(3 * s.k, s.p))]
     )
+    least, scaled = own.isometry[0], ""
+    if step is not None:
+        c, scaled = s.data[min(level, s.p)], f" of the design times the root of {step:.4g}"
+        wide = max(step * c.smoothness[1] - 1.0, 1.0 - step * c.convexity[0])
+        least = max(step * own.smoothness[0] - 1.0, 1.0 - step * own.convexity[1], 0.0)
     sure = max((t for t in range(1, s.k + 1) if wide <= limit(expansion(s.p, s.k, t))), default=0)
-    perhaps = own.isometry[0] <= limit(expansion(s.p, s.k, 1))
+    perhaps = least <= limit(expansion(s.p, s.k, 1))
     name = "2k+K" if level == 3 * s.k else "3k+K"
+    numbers = {"targets up to this sparsity": float(sure)}
+    if sure and level == 3 * s.k:
+        c = s.data[min(level, s.p)]
+        numbers["step eta"] = step or 2.0 / (c.smoothness[1] + c.convexity[0])
     return Guarantee(
         source,
         HOLDS if sure else OPEN if perhaps else FAILS,
-        f"delta_({name}) <= {limit(expansion(s.p, s.k, max(sure, 1))):.4g} for a target of "
-        f"K = {max(sure, 1)} nonzeros; it is {between(own.isometry[0], wide)}",
+        f"delta_({name}){scaled} <= {limit(expansion(s.p, s.k, max(sure, 1))):.4g} for a target "
+        f"of K = {max(sure, 1)} nonzeros; it is {between(least, wide)}",
         f"{method} halves its distance to every K-sparse target an iteration, down to the noise",
-        {"targets up to this sparsity": float(sure)},
+        numbers,
     )
 
 
-def tight_10(s: Setting) -> Guarantee:
-    r"""TIGHT, Theorem 10: the expansion ``nu`` of hard thresholding below ``4L/(4L - alpha)``."""
+def tight_10(s: Setting, step: float | None = None) -> Guarantee:
+    r"""TIGHT, Theorem 10: the expansion ``nu`` of hard thresholding below ``4L/(4L - alpha)``.
+
+    ``L`` may be any number that is large enough, so that a step has to be below ``1/(4L)`` for the
+    one that is known; a longer one may be covered by a smaller ``L``.
+    """
     smooth = s.row_smoothness
-    counts = _targets(s, lambda alpha: 4.0 * smooth / (4.0 * smooth - alpha))
+    sure, perhaps = _targets(s, smooth, lambda alpha: 4.0 * smooth / (4.0 * smooth - alpha))
+    if step is not None and not step * 4.0 * smooth < 1.0:
+        sure = 0
+    counts = sure, perhaps
     alpha = s.at(2 * s.k).convexity[0]
     numbers = {"largest step eta": 0.25 / smooth, "alpha": alpha, "L": smooth}
     return for_targets(
         "TIGHT, Theorem 10",
         counts,
-        "nu(k, K) < 4L/(4L - alpha) for a target of K >= 1 nonzeros; " + _curvature(s),
-        "HT-SVRG converges linearly in expectation, given inner loops that are long enough",
+        "nu(k, K) < 4L/(4L - alpha)"
+        + ("" if step is None else f" and eta < 1/(4L), eta = {step:.4g}")
+        + " for a target of K >= 1 nonzeros; "
+        + _curvature(s, smooth),
+        "the objective of HT-SVRG, as published with a ball (radius) that the target is in and a "
+        "smaller step, falls in expectation linearly to that of every K-sparse target, up to the "
+        "gradient there times the radius, given inner loops that are long enough",
         numbers if counts[0] else {},
     )
 
 
-def tight_15(s: Setting) -> Guarantee:
+def tight_15(s: Setting, step: float | None = None, inner: int | None = None) -> Guarantee:
     r"""TIGHT, Corollaries 15 and 16: Theorem 10 with the parameters of (4.5).
 
     That is ``k >= 8c (8c - 1) K`` for ``c = L/alpha``. The distance contracts by the root of what
-    the objective does (Corollary 16).
+    the objective does (Corollary 16). A step that is given is that of a larger ``L``, and of a
+    length of the inner loop the contraction is asked to be one.
     """
-    smooth = s.row_smoothness
+    smooth, longer = s.row_smoothness, False
+    if step is not None:
+        longer = not 8.0 * step * smooth <= 1.0 + 1e-9
+        smooth = smooth if longer else 0.125 / step
     # nu = 1 / (1 - eta alpha) at most
-    sure, perhaps = _targets(s, lambda alpha: 1.0 / (1.0 - alpha / (8.0 * smooth)))
+    sure, perhaps = _targets(s, smooth, lambda alpha: 1.0 / (1.0 - alpha / (8.0 * smooth)))
+    sure = 0 if longer else sure
     numbers: dict[str, float] = {}
     if sure:
         alpha = min(s.at(2 * s.k).convexity[0], smooth)
         each = expansion(s.p, s.k, sure) * alpha / (8.0 * smooth)  # nu eta alpha
         steps = math.ceil(4.0 / each)
-        rate = 1.0 / (0.75 * each * steps) + 1.0 / 3.0
+        rate = 1.0 / (0.75 * each * (inner or steps)) + 1.0 / 3.0
+        sure, steps = (sure, inner or steps) if rate < 1.0 else (0, steps)
+    if sure:
         numbers = {
             "step eta": 0.125 / smooth,
             "inner steps m": float(steps),
@@ -83,22 +121,25 @@ def tight_15(s: Setting) -> Guarantee:
     return for_targets(
         "TIGHT, Corollaries 15 and 16",
         (sure, perhaps),
-        "k >= 8c (8c - 1) K for a target of K >= 1 nonzeros, c = L/alpha; " + _curvature(s),
-        "HT-SVRG, as published, converges in expectation to the value of the best K-sparse point, "
-        "and to every K-sparse target, up to the gradient there",
+        "k >= 8c (8c - 1) K for a target of K >= 1 nonzeros, c = L/alpha"
+        + ("" if step is None else f" and L = 1/(8 eta) at least {s.row_smoothness:.4g}")
+        + "; "
+        + _curvature(s, smooth if step is None else 0.125 / step),
+        "HT-SVRG, as published with these steps and a ball (radius) that the target is in, "
+        "converges in expectation to the value of the best K-sparse point, and to every K-sparse "
+        "target, up to the gradient there",
         numbers,
     )
 
 
-def _curvature(s: Setting) -> str:
+def _curvature(s: Setting, smooth: float) -> str:
     """Return what is known of the two constants, and where the name of the count follows."""
     low, high = s.at(2 * s.k).convexity[0], s.at(s.k).convexity[1]
-    return f"L = {s.row_smoothness:.4g}, alpha = m_(k+K) is {between(low, high)}, so K"
+    return f"L = {smooth:.4g}, alpha = m_(k+K) is {between(low, high)}, so K"
 
 
-def _targets(s: Setting, limit: Callable[[float], float]) -> tuple[int, int]:
+def _targets(s: Setting, smooth: float, limit: Callable[[float], float]) -> tuple[int, int]:
     """Return up to which K ``nu(k, K)`` is below ``limit(alpha)``: for certain, and perhaps."""
-    smooth = s.row_smoothness
 
     def covers(alpha: float) -> int:
         if not (math.isfinite(smooth) and smooth > 0.0 and alpha > 0.0):
@@ -116,18 +157,51 @@ def _cosamp(nu: float) -> float:
     return math.sqrt((math.sqrt(32.0 * nu + 49.0) - 9.0) / (16.0 * (nu - 1.0)))
 
 
-THEOREM_06 = without_free(
-    Theorem(
+def iht_theorem(step: float | None = None, otherwise: str = "") -> Theorem:
+    """Return Theorem 6: for a step that was given, or the best one."""
+
+    def limit(nu: float) -> float:
+        return 1.0 / math.sqrt(8.0 * nu)
+
+    theorem = Theorem(
         "TIGHT, Theorem 6",
-        lambda s: tight_rip(
-            s, 3 * s.k, "TIGHT, Theorem 6", "IHT", lambda nu: 1.0 / math.sqrt(8.0 * nu)
-        ),
+        lambda s: tight_rip(s, 3 * s.k, "TIGHT, Theorem 6", "IHT with the step eta", limit, step),
     )
-)
+    if otherwise:
+        return without_free(run_otherwise(theorem, otherwise))
+    return without_free(theorem if step is None else in_units(theorem))
+
+
 THEOREM_07 = without_free(
     Theorem(
-        "TIGHT, Theorem 7", lambda s: tight_rip(s, 4 * s.k, "TIGHT, Theorem 7", "CoSaMP", _cosamp)
+        "TIGHT, Theorem 7",
+        lambda s: tight_rip(s, 4 * s.k, "TIGHT, Theorem 7", "CoSaMP, as published,", _cosamp),
     )
 )
-THEOREM_10 = without_free(Theorem("TIGHT, Theorem 10", tight_10))
-COROLLARY_15 = without_free(Theorem("TIGHT, Corollaries 15 and 16", tight_15))
+
+
+def svrg_theorems(
+    step: float | None = None, inner: int | None = None, otherwise: str = ""
+) -> tuple[Theorem, ...]:
+    """Return the theorems on HT-SVRG: with a step and a length of the inner loop, or any."""
+    about: tuple[Theorem, ...] = (
+        Theorem("TIGHT, Theorem 10", lambda s: tight_10(s, step)),
+        Theorem("TIGHT, Corollaries 15 and 16", lambda s: tight_15(s, step, inner)),
+    )
+    if otherwise:
+        about = tuple(run_otherwise(theorem, otherwise) for theorem in about)
+    elif step is not None:
+        about = tuple(in_units(_of_rows(theorem)) for theorem in about)
+    return tuple(without_free(theorem) for theorem in about)
+
+
+def _of_rows(theorem: Theorem) -> Theorem:
+    """Return a theorem whose steps are over single observations."""
+
+    def judge(s: Setting) -> Guarantee:
+        if not s.combined:
+            return theorem.judge(s)
+        text = "the steps were over combinations of the observations, and L is of the observations"
+        return Guarantee(theorem.source, OPEN, text, "")
+
+    return Theorem(theorem.source, judge)

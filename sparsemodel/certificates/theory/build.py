@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -15,13 +16,25 @@ from sparsemodel.certificates.theory.hessians import (
     smooth,
 )
 from sparsemodel.certificates.theory.summary import Theory
-from sparsemodel.interfaces import FloatArray, SparseRegression, UnsupportedProblemError
+from sparsemodel.interfaces import (
+    Backend,
+    FloatArray,
+    SparseRegression,
+    UnsupportedProblemError,
+)
 from sparsemodel.interfaces.self_description import Constants, Guarantee, Setting, levels
 from sparsemodel.numerics.budget import ending_by
 from sparsemodel.registry import usable_backends
 
 
-def theory(form: SparseRegression, x: FloatArray) -> Theory:
+def theory(
+    form: SparseRegression,
+    x: FloatArray,
+    backends: Sequence[Backend] = (),
+    *,
+    rescaled: bool = False,
+    combined: bool = False,
+) -> Theory:
     r"""Return restricted constants of ``form`` and what the papers' theorems say with them.
 
     Parameters
@@ -31,6 +44,10 @@ def theory(form: SparseRegression, x: FloatArray) -> Theory:
         are minimised out.
     x
         The solution; DIHT's theorems are about it, and its support is tried for the constants.
+    backends
+        What found it: their options are judged, those of other backends as they are by default.
+    rescaled, combined
+        Whether they worked on scaled columns, or on combinations of the observations.
 
     Raises
     ------
@@ -90,6 +107,8 @@ def theory(form: SparseRegression, x: FloatArray) -> Theory:
             float(sizes[sizes > 0.0].min(initial=np.inf)),
             float(np.abs(whole[counted]).max(initial=0.0)),
         ),
+        rescaled=rescaled,
+        combined=combined,
     )
     return Theory(
         k=k,
@@ -97,15 +116,17 @@ def theory(form: SparseRegression, x: FloatArray) -> Theory:
         observations=rows,
         ridge=span,
         constants=tuple(constants[level] for level in sorted(constants)),
-        guarantees=_guarantees(setting),
+        guarantees=_guarantees(setting, {type(each): each for each in backends}),
         complete=not left.cut,
     )
 
 
-def _guarantees(setting: Setting) -> tuple[Guarantee, ...]:
+def _guarantees(setting: Setting, used: Mapping[type[Backend], Backend]) -> tuple[Guarantee, ...]:
     """Return what the theorems of all installed backends say, sorted by paper and number."""
     theorems = {
-        theorem.source: theorem for _, cls in usable_backends() for theorem in cls().theorems()
+        theorem.source: theorem
+        for _, cls in usable_backends()
+        for theorem in used.get(cls, cls()).theorems()
     }
     return tuple(theorems[source].on(setting) for source in sorted(theorems, key=_in_order))
 

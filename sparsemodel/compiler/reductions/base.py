@@ -19,6 +19,8 @@ class Reduction(ABC):
     keeps_predictions: ClassVar[bool] = True
     """Whether predictions, and so dual points, are those of the unreduced form. Where they are
     not, dual points are computed afresh from the coordinates they came with."""
+    keeps_steps: ClassVar[bool] = True
+    """Whether a step along the gradient is one of the unreduced form."""
 
     @property
     def shrinkage(self) -> float:
@@ -62,6 +64,11 @@ class Reduced:
     def keeps_predictions(self) -> bool:
         """Return whether dual points of the reduced form are dual points of the original one."""
         return all(reduction.keeps_predictions for reduction in self.reductions)
+
+    @property
+    def keeps_steps(self) -> bool:
+        """Return whether gradient steps of the reduced form are those of the original one."""
+        return all(reduction.keeps_steps for reduction in self.reductions)
 
     @property
     def shrinkage(self) -> float:

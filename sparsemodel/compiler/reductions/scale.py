@@ -23,6 +23,8 @@ class Scale(Reduction):
     and the ridge becomes :math:`\lambda_j d_j^2`, so the problem is the same.
     """
 
+    keeps_steps = False
+
     def __init__(self, scale: FloatArray) -> None:
         self._d = scale
 

@@ -218,7 +218,14 @@ class Compiled(CompiledProblem):
     def theory(self, outcome: Outcome) -> Theory:
         from sparsemodel.certificates.theory import theory
 
-        return theory(self.form, outcome.x)
+        reduced = self.analysis()[1]
+        return theory(
+            self.form,
+            outcome.x,
+            outcome.backends,
+            rescaled=not reduced.keeps_steps,
+            combined=not reduced.keeps_predictions,
+        )
 
     def summary(self, x: FloatArray) -> Summary:
         name = None if self.layout.changes else self.layout.name
