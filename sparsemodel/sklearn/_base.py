@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from sparsemodel.designs.tables.frames import in_memory, refuse_times
 from sparsemodel.designs.tables.labels import check_rows, labels_of
 from sparsemodel.interfaces import BoolArray, DataFit, FloatArray
 from sparsemodel.modelling.expressions.symbolic import refuse_argument
@@ -136,6 +137,8 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Data:
         """Return the validated data; keeps the classes and the features' names."""
         refuse_fields(y, "y")
+        X, y = in_memory(X, "X"), in_memory(y, "y")
+        refuse_times(X, "X")
         rows = labels_of(X)
         check_rows(rows, labels_of(y), "y")
         check_rows(rows, labels_of(sample_weight), "sample_weight")
@@ -211,6 +214,7 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def _linear(self, X: Any) -> FloatArray:
         """Return ``X @ coef_.T + intercept_``; reads the selected columns only."""
         check_is_fitted(self)
+        X = in_memory(X, "X")
         X = validate_data(
             self, X, reset=False, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32)
         )

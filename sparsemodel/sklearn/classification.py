@@ -69,11 +69,25 @@ class SparseClassifier(ClassifierMixin, SparseLinearModel):  # type: ignore[misc
             totals = np.bincount(codes, weights=c, minlength=self.classes_.size)
             c = c / np.where(totals > 0.0, totals, 1.0)[codes]
         else:
-            c = c * compute_sample_weight(self.class_weight, y)
-        total = c.sum()
-        if not total > 0.0:
-            raise ValueError("The weights of the samples and the classes leave nothing to fit.")
-        return np.asarray(c / total)
+            each = compute_sample_weight(self.class_weight, y)
+            self._refuse_class_weights(each, y)
+            c = c * each
+        return np.asarray(c / c.sum())
+
+    def _refuse_class_weights(self, each: FloatArray, y: Any) -> None:
+        """Refuse weights of classes that are not positive: such a class is none of the model."""
+        wrong = ~((each > 0.0) & np.isfinite(each))
+        if not wrong.any():
+            return
+        j = int(np.argmax(wrong))
+        label, value = np.asarray(y)[j : j + 1].tolist()[0], float(each[j])
+        advice = (
+            "a class that counts for nothing is no class of the model: leave its samples out, "
+            f"`X[y != {label!r}], y[y != {label!r}]`"
+            if value == 0.0
+            else "weights of classes must be positive"
+        )
+        raise ValueError(f"class_weight of class {label!r} is {value:g}; {advice}.")
 
     def _need_classes(self, y: Any) -> None:
         """Refuse classes of none of the samples that are fitted: their constants fall for ever."""

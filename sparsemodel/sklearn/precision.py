@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -9,10 +10,18 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from sklearn.covariance import EmpiricalCovariance
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sparsemodel.compiler.choice.dispatch import backend_for
 from sparsemodel.compiler.choice.effort import checked_effort
+from sparsemodel.designs.tables.frames import in_memory, refuse_times
 from sparsemodel.interfaces import FloatArray, IntArray, Role
 from sparsemodel.modelling import (
     Parameter,
@@ -24,13 +33,12 @@ from sparsemodel.modelling import (
     offdiag,
 )
 from sparsemodel.modelling.expressions.values import cardinality_bound
-from sparsemodel.selection.choice import chosen_cell
+from sparsemodel.selection.choice import at_the_end, chosen_cell
+from sparsemodel.sklearn._chosen import between, usual_ks
 from sparsemodel.sklearn._declared import candidates_of, seed_of, splitter
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import PrecisionCertificate
-
-_MAX_EDGES = 100
 
 
 class _Precision(EmpiricalCovariance):  # type: ignore[misc]
@@ -67,9 +75,14 @@ class _Precision(EmpiricalCovariance):  # type: ignore[misc]
         self : object
             The fitted estimator.
         """
+        return self._fitted(X, {})
+
+    def _fitted(self, X: Any, to_split: dict[str, Any]) -> Self:
+        X = in_memory(X, "X")
+        refuse_times(X, "X")
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
         problem, omega, k = self._problem(X)
-        solution = self._solve(problem, k, self._choose_edges(X))
+        solution = self._solve(problem, k, self._choose_edges(X, to_split))
         p = X.shape[1]
         self.location_ = np.zeros(p) if self.assume_centered else X.mean(axis=0)
         self._keep(omega.value)
@@ -90,8 +103,8 @@ class _Precision(EmpiricalCovariance):  # type: ignore[misc]
         return precision_graph(self.precision_, getattr(self, "feature_names_in_", None))
 
     @abstractmethod
-    def _choose_edges(self, X: Any) -> Any:
-        """Return how many edges to take at most."""
+    def _choose_edges(self, X: Any, to_split: dict[str, Any]) -> Any:
+        """Return how many edges to take at most; folds are split by what is given besides."""
 
     def _problem(self, X: Any) -> tuple[Problem, Variable, Parameter]:
         """Return the problem, its matrix and the number of edges, for all numbers alike."""
@@ -217,7 +230,7 @@ class SparsePrecision(_Options):
 
     edges: int = 10
 
-    def _choose_edges(self, X: Any) -> Any:
+    def _choose_edges(self, X: Any, to_split: dict[str, Any]) -> Any:
         return self.edges
 
 
@@ -231,7 +244,9 @@ class SparsePrecisionCV(_Options):
     Parameters
     ----------
     candidates : array-like of int, default=None
-        Numbers of edges to try; None takes eight from 0 to 100, as far as there are pairs.
+        Numbers of edges to try; None takes the Fibonacci numbers up to 89, as far as there are
+        pairs and a quarter of the numbers in ``X`` (edges of half the samples at each variable),
+        and refines around the best.
     cv : int, cross-validation generator or iterable, default=None
         How to split; a number is so many shuffled folds, None five.
     one_standard_error : bool, default=False
@@ -268,32 +283,82 @@ class SparsePrecisionCV(_Options):
     one_standard_error: bool = False
     n_jobs: Any = None
 
-    def _choose_edges(self, X: Any) -> Any:
-        pairs = X.shape[1] * (X.shape[1] - 1) // 2
-        grid = np.linspace(0.0, min(_MAX_EDGES, pairs), 8).astype(np.intp)
-        self.candidates_ = candidates_of("candidates", self.candidates, grid)
-        work = (
-            delayed(self._fold)(X, train, test)
-            for train, test in splitter(self.cv, self._seed()).split(X)
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Choose the number of edges and fit the matrix.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples.
+        y : ignored
+            For scikit-learn's conventions.
+        **params : dict
+            ``groups`` of the samples, for splitters that keep groups together; with
+            scikit-learn's metadata routing whatever the splitter requests.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        _raise_for_params(params, self, "fit", allow=["groups"])
+        if _routing_enabled():
+            params = dict(process_routing(self, "fit", **params).splitter.split)
+        return self._fitted(X, params)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return what is passed on to the splitter.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            As scikit-learn describes it.
+        """
+        return MetadataRouter(owner=self).add(
+            splitter=splitter(self.cv, 0),
+            method_mapping=MethodMapping().add(caller="fit", callee="split"),
         )
-        scores = self.scores_ = np.array(Parallel(n_jobs=self.n_jobs)(work))
-        chosen, _ = chosen_cell(
-            -scores[:, :, np.newaxis],
-            one_standard_error=self.one_standard_error,
-            null=bool(self.candidates_[0] == 0),
-        )
-        self.n_edges_ = int(self.candidates_[chosen])
-        self.best_score_ = float(scores.mean(axis=0)[chosen])
+
+    def _choose_edges(self, X: Any, to_split: dict[str, Any]) -> Any:
+        n, p = X.shape
+        pairs = p * (p - 1) // 2
+        # Each variable is regressed on its neighbours: up to half of the samples, on average.
+        ks = candidates_of("candidates", self.candidates, usual_ks(n * p / 2, pairs))
+        folds = list(splitter(self.cv, self._seed()).split(X, **to_split))
+        scores = self._scores(X, folds, ks, ks)
+        if self.candidates is None:
+            more = between(ks, self._chosen(scores, null=False))
+            if more.size:
+                found = self._scores(X, folds, more, np.union1d(more, ks[ks < more[-1]]))
+                order = np.argsort(np.concatenate([ks, more]))
+                ks = np.concatenate([ks, more])[order]
+                scores = np.concatenate([scores, found], axis=1)[:, order]
+        place = self._chosen(scores, null=bool(ks[0] == 0))
+        self.candidates_, self.scores_, self.n_edges_ = ks, scores, int(ks[place])
+        self.best_score_ = float(scores.mean(axis=0)[place])
+        said = at_the_end(ks.tolist(), place, by="cross-validation", units=pairs)
+        if said is not None:
+            warnings.warn(said, stacklevel=4)
         return self.n_edges_
 
-    def _fold(self, X: Any, train: Any, test: Any) -> list[float]:
+    def _chosen(self, scores: FloatArray, *, null: bool) -> int:
+        """Return the place of the best candidate."""
+        losses = -scores[:, :, np.newaxis]
+        return chosen_cell(losses, one_standard_error=self.one_standard_error, null=null)[0]
+
+    def _scores(self, X: Any, folds: list[Any], ks: IntArray, along: IntArray) -> FloatArray:
+        """Return the scores of ``ks`` on each fold; solutions follow one another ``along``."""
+        work = (delayed(self._fold)(X, along, *parts) for parts in folds)
+        return np.array(Parallel(n_jobs=self.n_jobs)(work))[:, np.isin(along, ks)]
+
+    def _fold(self, X: Any, candidates: IntArray, train: Any, test: Any) -> list[float]:
         """Return the log-likelihood per held-out sample for each candidate."""
         mean = np.zeros(X.shape[1]) if self.assume_centered else X[train].mean(axis=0)
         held_out = X[test] - mean
         S = held_out.T @ held_out / len(test)
         problem, omega, k = self._problem(X[train])
         scores = []
-        for j, edges in enumerate(self.candidates_):
+        for j, edges in enumerate(candidates):
             self._solve(problem, k, edges, warm=j > 0, quick=True)
             matrix = omega.value
             nll = np.sum(S * matrix) - np.linalg.slogdet(matrix)[1]

@@ -54,7 +54,8 @@ def test_shrinkage_is_that_of_the_language(X: Any) -> None:
     likelihood = sm.gaussian_nll(omega, data=X[:12], shrinkage=0.4)
     sm.Problem(sm.minimize(likelihood), sm.card(sm.offdiag(omega)) <= 2 * (P - 1)).solve()
     np.testing.assert_allclose(model.precision_, omega.value, rtol=1e-6, atol=1e-9)
-    cv = SparsePrecisionCV([0, 5], shrinkage=0.4).fit(X[:40])
+    with pytest.warns(UserWarning, match="the largest"):
+        cv = SparsePrecisionCV([0, 5], shrinkage=0.4).fit(X[:40])
     assert cv.n_edges_ == 5
 
 
@@ -81,6 +82,24 @@ def test_cross_validation_finds_the_number_of_edges(X: Any) -> None:
     one = SparsePrecisionCV([2], cv=3).fit(X)
     folds = [SparsePrecision(2).fit(X[t]).score(X[v]) for t, v in _folds(3)]
     np.testing.assert_allclose(one.scores_[:, 0], folds, rtol=1e-9)
+
+
+def test_few_samples_carry_few_edges() -> None:
+    rng = np.random.default_rng(0)
+    model = SparsePrecisionCV().fit(rng.standard_normal((8, 12)))
+    assert model.candidates_[-1] == 24  # at each variable edges of half the samples
+    assert model.n_edges_ == 0
+
+
+def test_the_number_of_edges_is_refined_and_an_end_is_said(X: Any) -> None:
+    model = SparsePrecisionCV(one_standard_error=True).fit(X)
+    assert model.edges_.tolist() == CHAIN
+    assert set(model.candidates_) > {0, 1, 2, 3, 5, 8, 13}
+    assert model.scores_.shape == (5, model.candidates_.size)
+    path = SparsePrecisionCV(model.candidates_, one_standard_error=True).fit(X)
+    np.testing.assert_allclose(path.scores_, model.scores_, rtol=1e-6)
+    with pytest.warns(UserWarning, match="chooses k = 2, the largest"):
+        SparsePrecisionCV([0, 1, 2]).fit(X)
 
 
 def _folds(count: int) -> Any:

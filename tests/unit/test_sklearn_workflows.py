@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
+import sklearn
+from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import SelectFromModel
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
 
+import sparsemodel as sm
 from sparsemodel.sklearn import (
     SparseLinearRegression,
     SparseLinearRegressionCV,
@@ -21,6 +23,8 @@ from sparsemodel.sklearn import (
     SparseLogisticRegressionCV,
     SparsePoissonRegression,
     SparsePoissonRegressionCV,
+    SparsePrecision,
+    SparsePrecisionCV,
     SparseSVC,
     SparseSVCCV,
 )
@@ -144,3 +148,116 @@ def test_scores_that_are_no_numbers_choose_nothing() -> None:
     X = np.random.default_rng(4).standard_normal((30, 4))
     with pytest.raises(ValueError, match="is nan with k = 2 on a fold of 6 held-out samples"):
         SparseLinearRegressionCV([0, 1, 2], scoring=second).fit(X, X[:, 0] + X[:, 1])
+
+
+@pytest.mark.parametrize("model", [SparseLogisticRegression(2), SparseLogisticRegressionCV([2])])
+def test_a_class_without_weight_is_named(model: Any) -> None:
+    letters = np.array(["a", "b", "c"])[TARGETS["three"]]
+    wrong = clone(model).set_params(class_weight={"c": 0})
+    with pytest.raises(ValueError, match=r"of class 'c' is 0; .* `X\[y != 'c'\], y\[y != 'c'\]`"):
+        wrong.fit(X, letters)
+    wrong.set_params(class_weight={0: -1.0})
+    with pytest.raises(ValueError, match=r"of class 0 is -1; weights of classes must be positive"):
+        wrong.fit(X, TARGETS["three"])
+
+
+# ---- data frames ---------------------------------------------------------------------------------
+
+
+def test_dates_are_no_numbers() -> None:
+    frame = pd.DataFrame(X).rename(columns=str).assign(day=pd.date_range("2020-01-01", periods=N))
+    for model in (SparseLinearRegression(2), SparsePrecision(2)):
+        with pytest.raises(sm.DataTypeError, match="columns of dates or times: 'day'"):
+            model.fit(frame, TARGETS["real"])
+
+
+def test_frames_of_polars() -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(X, schema=[f"f{j}" for j in range(P)])
+    for estimator, kind in (*GIVEN_K.values(), *CHOSEN_K.values()):
+        y = TARGETS[kind]
+        ours = clone(estimator).fit(frame, polars.Series(y))
+        same = clone(estimator).fit(pd.DataFrame(X, columns=frame.columns), y)
+        np.testing.assert_array_equal(ours.coef_, same.coef_)
+        np.testing.assert_array_equal(ours.predict(frame), same.predict(frame.to_pandas()))
+        chosen = ours.set_output(transform="polars").transform(frame).columns
+        assert chosen == same.get_feature_names_out().tolist()
+    model = SparseLinearRegression(2)
+    for given in ((frame.lazy(), y), (frame, polars.DataFrame({"y": y}).lazy())):
+        with pytest.raises(sm.DataTypeError, match=r"df.collect\(\)"):
+            model.fit(*given)
+    dated = frame.with_columns(day=polars.Series(np.arange(N)).cast(polars.Date))
+    with pytest.raises(sm.DataTypeError, match="columns of dates or times: 'day'"):
+        model.fit(dated, y)
+
+
+def test_tables_of_arrow() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(P)])
+    table = arrow.Table.from_pandas(frame)
+    model = SparseLinearRegression(2).fit(table, TARGETS["real"])
+    assert model.get_feature_names_out().tolist() == ["f1", "f6"]
+    np.testing.assert_array_equal(model.predict(table), model.predict(frame))
+
+
+# ---- weights and groups, passed on ---------------------------------------------------------------
+
+GROUPS = np.arange(N) % 9  # no fold of neighbours keeps them together
+WEIGHTS = np.random.default_rng(7).integers(1, 4, N).astype(float)
+
+
+class _Seeing(BaseEstimator):
+    """Folds by groups that keep which groups they were given."""
+
+    __metadata_request__split: ClassVar[dict[str, bool]] = {"groups": True}
+
+    def __init__(self, seen: Any) -> None:
+        self.seen = seen
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+        self.seen.append(groups)
+        return GroupKFold(3).split(X, y, groups)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        return 3
+
+
+@pytest.mark.parametrize("piped", [False, True])
+@pytest.mark.parametrize("kind", ["real", "two"])
+def test_weights_and_groups_reach_folds_within_folds(piped: bool, kind: str) -> None:
+    cls = SparseLinearRegressionCV if kind == "real" else SparseLogisticRegressionCV
+    inner = cls([1, 2, 4], cv=GroupKFold(3), ridges=0.05)
+    y, parts = TARGETS[kind], list(GroupKFold(3).split(X, groups=GROUPS))
+    by_hand = [
+        clone(inner)
+        .fit(X[train], y[train], sample_weight=WEIGHTS[train], groups=GROUPS[train])
+        .score(X[test], y[test], sample_weight=WEIGHTS[test])
+        for train, test in parts
+    ]
+    with sklearn.config_context(enable_metadata_routing=True):
+        asked = inner.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        model = make_pipeline(FunctionTransformer(), asked) if piped else asked
+        scores = cross_val_score(
+            model, X, y, cv=GroupKFold(3), params={"sample_weight": WEIGHTS, "groups": GROUPS}
+        )
+        few = {f"{cls.__name__.lower()}__ridges" if piped else "ridges": [0.05]}
+        search = GridSearchCV(model, few, cv=GroupKFold(3))
+        search.fit(X, y, sample_weight=WEIGHTS, groups=GROUPS)
+    np.testing.assert_allclose(scores, by_hand, rtol=1e-12)
+    assert search.best_score_ == pytest.approx(np.mean(by_hand), rel=1e-12)
+
+
+def test_groups_of_graphs_stay_together() -> None:
+    one = SparsePrecisionCV([0, 1, 3], cv=GroupKFold(3)).fit(X, groups=GROUPS)
+    given = list(GroupKFold(3).split(X, groups=GROUPS))
+    np.testing.assert_array_equal(
+        one.scores_, SparsePrecisionCV([0, 1, 3], cv=given).fit(X).scores_
+    )
+    with pytest.raises((TypeError, ValueError), match="shade"):
+        SparsePrecisionCV([0, 1]).fit(X, shade=GROUPS)
+    seen: list[Any] = []
+    with sklearn.config_context(enable_metadata_routing=True):
+        piped = make_pipeline(FunctionTransformer(), SparsePrecisionCV([0, 1, 3], cv=_Seeing(seen)))
+        piped.fit(X, groups=GROUPS)
+    np.testing.assert_array_equal(seen, [GROUPS])
+    np.testing.assert_array_equal(one.scores_, piped[-1].scores_)

@@ -26,6 +26,31 @@ def in_memory(table: Any, where: str) -> Any:
     return table
 
 
+def refuse_times(frame: Any, where: str) -> None:
+    """Refuse a DataFrame with dates or times, which would be numbers of days or nanoseconds.
+
+    Raises
+    ------
+    DataTypeError
+        The message names the columns.
+    """
+    dtypes = getattr(frame, "dtypes", None)
+    if dtypes is None or not hasattr(frame, "columns"):  # neither pandas nor Polars
+        return
+    pairs = zip(frame.columns, dtypes, strict=True)
+    names = [str(name) for name, dtype in pairs if _is_time(dtype)]
+    if names:
+        raise DataTypeError(
+            f"{where} has columns of dates or times: {', '.join(map(repr, names))}. Make numbers "
+            "of them that say what is meant, such as days since the first."
+        )
+
+
+def _is_time(dtype: Any) -> bool:
+    of_polars = getattr(dtype, "is_temporal", None)
+    return bool(of_polars()) if of_polars is not None else getattr(dtype, "kind", "O") in "mM"
+
+
 def frame_array(frame: Any, where: str) -> Any:
     """Return the numeric columns of a DataFrame as one array.
 

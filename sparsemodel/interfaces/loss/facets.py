@@ -26,16 +26,13 @@ class TwiceDifferentiable(ABC):
         for ``u`` of shape ``(n, m)``, ``v`` has the shape of ``u``.
         """
 
-    def hessian_blocks(self, u: FloatArray, y: FloatArray, c: FloatArray) -> FloatArray:
-        """Return the Hessian of each observation, shape ``(n, m, m)``, for ``u`` of ``(n, m)``.
+    def hessian_shares(self, u: FloatArray, y: FloatArray, c: FloatArray) -> FloatArray | None:
+        """Return ``d``, of the shape ``(n, m)`` of ``u``, or None where no ``d`` says all.
 
-        Or ``(n, 1, 1)`` for ``(n,)``. Only of losses that do not couple observations. Unless a loss
-        knows better, ``m`` products.
+        The Hessian of observation ``i`` is ``diag(d[i]) - outer(d[i], d[i]) / d[i].sum()``, as of
+        shares of a whole.
         """
-        if u.ndim == 1:
-            return self.hessian_product(u, y, c, np.ones_like(u))[:, None, None]
-        units = np.broadcast_to(np.eye(u.shape[1])[:, None], (u.shape[1], *u.shape))
-        return np.stack([self.hessian_product(u, y, c, unit) for unit in units], axis=2)
+        return None
 
 
 class Curved(TwiceDifferentiable):

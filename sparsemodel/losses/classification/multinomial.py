@@ -102,11 +102,8 @@ class MultinomialLoss(TwiceDifferentiable, SimplexConjugable, Likelihood, CvxMod
         product *= c[:, None]
         return product
 
-    def hessian_blocks(self, u: FloatArray, y: FloatArray, c: FloatArray) -> FloatArray:
-        p = _softmax(u)
-        blocks: FloatArray = -p[:, :, None] * (c[:, None] * p)[:, None, :]
-        np.einsum("iaa->ia", blocks)[:] += c[:, None] * p
-        return blocks
+    def hessian_shares(self, u: FloatArray, y: FloatArray, c: FloatArray) -> FloatArray:
+        return c[:, None] * _softmax(u)
 
     def curvature(self, y: FloatArray) -> tuple[float, float]:
         return 0.0, 0.5

@@ -17,8 +17,9 @@ from sparsemodel.interfaces import (
 )
 
 _AT_ONCE = 2**17
-"""Entries of columns with all of their weights up to which one product forms all blocks; above,
-one by one is quicker."""
+"""Entries of columns times outputs in one product of matrices: as many as stay in the cache."""
+_SPARSE = 0.25
+"""Share of stored entries below which products of sparse columns are quicker."""
 
 
 def hessian_of_outputs(
@@ -41,8 +42,8 @@ def hessian_of_outputs(
 def _hessian_of_term(term: Term, u: FloatArray, design: Design, m: int) -> FloatArray:
     """Return the Hessian of a term in ``q`` columns with ``m`` outputs, ``(q, m, q, m)``.
 
-    Blocks of losses by observation are weighted Gram matrices, one for each pair of outputs; all
-    of them one product of matrices where they are small.
+    Blocks of losses by observation are weighted Gram matrices, one for each pair of outputs, or
+    all of them two products of matrices.
     """
     loss, q = cast("TwiceDifferentiable", term.loss), design.shape[1]
     product = partial(loss.hessian_product, u, term.target, term.weights)
@@ -50,11 +51,10 @@ def _hessian_of_term(term: Term, u: FloatArray, design: Design, m: int) -> Float
     if not term.traits.by_observation and u.ndim == 1:
         out[:, 0, :, 0] = design.rmatvec(product(design.to_array()))
         return out
-    if term.traits.by_observation and u.size * q * m <= _AT_ONCE:
-        blocks = loss.hessian_blocks(u, term.target, term.weights)
-        columns = design.to_array()[:, :, None] * blocks.reshape(len(u), 1, -1)
-        grams = design.rmatvec(columns.reshape(len(u), -1))
-        return grams.reshape(q, q, m, m).transpose(0, 2, 1, 3)
+    shares = loss.hessian_shares(u, term.target, term.weights) if u.ndim == 2 else None
+    dense = design.entries >= _SPARSE * u.shape[0] * q
+    if shares is not None and (dense or u.size * q <= _AT_ONCE):
+        return _hessian_of_shares(shares, design)
     for b in range(m):
         unit = np.zeros((u.shape[0], m))
         unit[:, b] = 1.0
@@ -67,3 +67,18 @@ def _hessian_of_term(term: Term, u: FloatArray, design: Design, m: int) -> Float
         for j, column in enumerate(design.to_array().T):
             out[:, :, j, b] = design.rmatvec(product(column[:, None] * unit))
     return out
+
+
+def _hessian_of_shares(d: FloatArray, design: Design) -> FloatArray:
+    """Return the Hessian from blocks ``diag(d[i]) - outer(d[i], d[i]) / d[i].sum()``."""
+    m, q = d.shape[1], design.shape[1]
+    root = np.sqrt(d.sum(axis=1))
+    split = np.ascontiguousarray((d / np.where(root > 0.0, root, 1.0)[:, None]).T)
+    coupled, own = np.zeros((m * q, m * q)), np.zeros((m * q, q))
+    for rows, block in design.row_blocks(max(_AT_ONCE // max(q * m, 1), 1)):
+        scaled = (split[:, None, rows] * np.ascontiguousarray(block.T)).reshape(m * q, -1)
+        coupled -= scaled @ scaled.T
+        own += scaled @ (root[rows, None] * block)
+    out, every = coupled.reshape(m, q, m, q), np.arange(m)
+    out[every, :, every, :] += own.reshape(m, q, q)
+    return out.transpose(1, 0, 3, 2)

@@ -71,6 +71,10 @@ def check_hessian_by_differences(loss: DataFit, y: FloatArray, rng: np.random.Ge
             h = loss.second_derivative(u, y)
             expect(h >= 0.0, "second derivative is negative")
             near(product, rowwise(c * h, d), "Hessian is not diag(c h)")
+        shares = loss.hessian_shares(u, y, c) if u.ndim == 2 else None
+        if shares is not None:
+            common = np.sum(shares * d, axis=1) / np.maximum(shares.sum(axis=1), 1e-300)
+            near(product, shares * (d - common[:, None]), "Hessian is not that of its shares")
 
 
 def check_quadratic(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> None:
