@@ -131,3 +131,15 @@ def test_nothing_is_judged_beside_what_stands_out_or_is_constrained() -> None:
         point = trials.debiased(objective.point(np.array([2, 3]), np.zeros(2)))
         assert trials.beside(point, Rounds(1.0, 100)) is None
         assert not trials.conclusive(point)
+
+
+def test_where_every_column_is_a_member_there_is_no_runner_up() -> None:
+    objective = with_free(k=16)
+    everything = np.arange(objective.shape[0])
+    point = minimise_on_support(objective, everything, objective.origin())
+    found = ExchangeModels(objective).runners_up(point, 30)
+    assert found is not None
+    assert not len(found[0])
+    assert not len(lowest_first(objective, np.inf, *found))
+    trials = ExchangeTrials(objective, minimise_restricted, 6, lambda: False)
+    assert trials.beside(point, Rounds(1.0, 100)) is None

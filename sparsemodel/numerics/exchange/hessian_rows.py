@@ -125,7 +125,7 @@ class HessianRows:
     def fetch(self, coordinates: IntArray) -> bool:
         """Compute the rows that are missing; True when that has changed the diagonal."""
         slots = self._slot[coordinates]
-        if slots.size and slots.min() >= 0:
+        if slots.min(initial=0) >= 0:
             return False
         fresh = np.unique(coordinates[slots < 0])
         if self._used * _RARELY >= self.size and self._wide() and self._affordable():
