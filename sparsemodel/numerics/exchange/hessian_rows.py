@@ -125,7 +125,7 @@ class HessianRows:
     def fetch(self, coordinates: IntArray) -> bool:
         """Compute the rows that are missing; True when that has changed the diagonal."""
         slots = self._slot[coordinates]
-        if slots.size and slots.min() >= 0:
+        if slots.min(initial=0) >= 0:
             return False
         fresh = np.unique(coordinates[slots < 0])
         if self._used * _RARELY >= self.size and self._wide() and self._affordable():
@@ -198,17 +198,20 @@ class HessianRows:
         g = gradient[:, None] if gradient.ndim == 1 else gradient
         return -self._inverse @ g[self._free] - self._taken[:, support] @ x
 
+    def free_changes(self, supports: IntArray, x: FloatArray) -> FloatArray:
+        """Return by how much others, ``(R, k)``, move the minimising free coordinates from zero."""
+        return np.asarray(-np.einsum("frk,rk->rf", self._taken[:, supports], x))
+
     # ---- how it is computed ------------------------------------------------------------------
 
     def _square(self, coordinates: IntArray) -> FloatArray:
         """Return the scaled matrix of some coordinates alone, in their order."""
-        known = self._curvatures
-        if known is None or bool(self.known(coordinates).all()):
+        if bool(self.known(coordinates).all()) or self._curvatures is None:
             return self.rows(coordinates)[:, coordinates]
         form = cast("RegressionObjective", self._objective).form
         order = np.argsort(coordinates)
         inside = np.diag(form.ridge[coordinates[order]])
-        for term, h in zip(form.terms, known, strict=True):
+        for term, h in zip(form.terms, self._curvatures, strict=True):
             columns = term.design.restrict(coordinates[order])
             inside += columns.gram(term.weights if h is None else h)
         self._objective.work.passes += 0.5 * coordinates.size**2 / self.size

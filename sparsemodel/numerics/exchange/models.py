@@ -192,6 +192,26 @@ class ExchangeModels:
         found.begin(model.tiled(1))
         return found
 
+    def runners_up(self, point: Point, many: int) -> tuple[IntArray, FloatArray] | None:
+        """Return the supports that the model at ``point`` ranks next, and its minimisers on them.
+
+        The best first, ``(R, q)``, the free coordinates last. None where the model is not that of
+        single coordinates of a vector, or is corrected by lines.
+        """
+        search = self.search(point, point.support.size)
+        if search is None or self.rare or self._shared is not None:
+            return None
+        here, free = search.solution()[0], self._objective.cardinality.free
+        supports, w = search.runners_up(many)
+        rows, x = search.rows, w * search.rows.scale[supports]
+        if free.size:
+            moved = rows.free_changes(supports, x) - rows.free_changes(
+                here[None], point.x[here][None]
+            )
+            supports = np.hstack([supports, np.broadcast_to(free, moved.shape)])
+            x = np.hstack([x, point.x[free] + moved])
+        return supports, x
+
     # ---- coordinates -------------------------------------------------------------------------
 
     def _search(self, point: Point) -> Exchanges:

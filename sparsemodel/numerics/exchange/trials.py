@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import final
+from typing import cast, final
 
 import numpy as np
 
@@ -16,11 +16,19 @@ from sparsemodel.interfaces import (
     RestrictedSolver,
     priced,
 )
-from sparsemodel.numerics.exchange.greedy import grown, merged, replaced_one_by_one, thinned
+from sparsemodel.numerics.exchange.greedy import (
+    grown,
+    merged,
+    redrawn,
+    replaced_one_by_one,
+    thinned,
+)
 from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
+from sparsemodel.numerics.exchange.side_by_side import lowest_first, side_by_side
 from sparsemodel.numerics.exchange.swaps import share_left
+from sparsemodel.numerics.objectives.regression import RegressionObjective
 from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.thresholding import thresholded
 
@@ -32,23 +40,23 @@ what is left of the objective: where classes are nearly separable, gradients are
 _JUDGED, _TRIED = 4, 2
 """Ends of searches in the model that the objective is asked about, of those found at a time; rounds
 that one tried on the objective counts as where a model of several columns knows no more ends."""
+_BESIDE, _FROM = 96, 2
+"""Supports that the objective judges before perturbations, and that descents go on from."""
+_UNPERTURBED = 4
+"""Units up to which that takes the place of perturbations."""
 _CHANGES = 10
 """Changes in a perturbation's descent at most, beside two for each unit."""
-_GROUPS = 20
-"""Groups that one draws from: of 60 problems with 50 groups 5 end too high, 12 with all groups."""
 _FILLED = 2
 """One in so many of the free places is filled before the model is made anew."""
 _SMALL, _AT_ONCE, _MUCH = 8, 4, 0.5
 """Supports that are filled in two steps, the last of so many units, while so much of the objective
 is left: there the model holds. Of 610 random problems 6 ended higher by it, and 7 lower."""
-_PROMISING = 50
-"""Units that a perturbation draws from."""
 _EXACTLY = 0.05
 """Change of the curvatures, as a share, after which a search does not end without another look."""
 _SEPARATED = 0.01
 """What is left of the objective, as a share, where classes are nearly separable."""
-_REPLACED, _STEPS = 0.5, 2000
-"""Share of a support that a perturbation replaces at most; steps of IIHT to a support, at most."""
+_STEPS = 2000
+"""Steps of IIHT to a support, at most."""
 
 
 @final
@@ -82,6 +90,7 @@ class ExchangeTrials:
         self._around: tuple[Point, ExchangeSearch | None] | None = None
         sparsity, constrained = objective.cardinality, objective.form.constrained
         self._plain = sparsity.groups is None and sparsity.bare and not constrained
+        self._compared: bytes | None = None  # the support whose runners-up were judged last
         self._started = False  # afresh, thinned: the starts are always the same
         self._free = np.zeros(objective.shape[0], dtype=bool)
         self._free[sparsity.free] = True
@@ -193,6 +202,29 @@ class ExchangeTrials:
         """
         return self._best(point, self._starts(point, rng, rounds), rounds)
 
+    def beside(self, point: Point, rounds: Rounds) -> Point | None:
+        """Descend from the best of the supports that the model ranks next, if that is better.
+
+        The objective judges all of them: the model may promise a loss where it falls.
+        """
+        if not self._plain or self._objective.quadratic or self.clear(point):
+            return None
+        size, many = self._counted(point).size, side_by_side(self._objective, point.support.size)
+        found = self._models.runners_up(point, min(many, _BESIDE)) if many else None
+        if found is None:
+            return None
+        self._compared = point.support.tobytes() if many >= _BESIDE else None
+        lower = lowest_first(cast("RegressionObjective", self._objective), point.value, *found)
+        starts = (self._minimised_on(support[:size], point) for support in lower[:_FROM])
+        return self._best(point, starts, rounds)
+
+    def conclusive(self, point: Point) -> bool:
+        """Return whether no other support of so few units is worth looking for."""
+        few = self._counted(point).size <= _UNPERTURBED
+        judged = few and self._compared == point.support.tobytes()
+        modelled = judged and share_left(self._objective, point) > _SEPARATED
+        return modelled or self.clear(point)
+
     def _best(self, point: Point, starts: Iterable[Point], rounds: Rounds) -> Point | None:
         """Return the best end of descents, where that is better than ``point``."""
         best = point
@@ -210,7 +242,7 @@ class ExchangeTrials:
         fresh = [end for end in dict.fromkeys(ends) if not rounds.known(end)]
         if search is None or (shared and not fresh):
             rounds.count([], better=False, searches=_TRIED if shared else 1)
-            return [self._perturbed(point, rng)]
+            return [redrawn(self._objective, self._models, point, self._minimised, rng)]
         # A model that columns share says as much as a few trials.
         rounds.count([] if shared else ends, better=False, searches=_JUDGED if shared else 0)
         if better:
@@ -237,38 +269,6 @@ class ExchangeTrials:
 
     def _counted(self, point: Point) -> IntArray:
         return point.support[~self._free[point.support]]
-
-    def _perturbed(self, point: Point, rng: np.random.Generator) -> Point:
-        """Return the minimiser over a support with some of the units of ``point`` replaced."""
-        sparsity = self._objective.cardinality
-        units = sparsity.active_units(point.x)
-        times = int(rng.integers(1, max(1, int(_REPLACED * units.size)) + 1))
-        gone = rng.choice(units, min(times, units.size), replace=False)
-        kept = np.setdiff1d(units, gone)
-        if sparsity.order is not None:
-            kept = sparsity.order.supported(kept)
-            start, gone = self._minimised(kept, point), np.setdiff1d(units, kept)
-            return self._minimised(self._models.regrown(start, kept, gone, rng), point)
-        base = self._minimised(kept, point)
-        if not np.isfinite(base.value):  # what is left admits no feasible point
-            base = point
-        gains = self._models.insertions(base)
-        gains[units] = 0.0
-        drawn: IntArray = kept
-        one_by_one = bool(sparsity.layers or sparsity.knapsacks)
-        most = sparsity.budget if sparsity.knapsacks or sparsity.crossing else gone.size
-        for left in range(most, 0, -1):
-            gains[~sparsity.room(drawn)] = 0.0
-            best = top_k(gains, _PROMISING if sparsity.groups is None else _GROUPS)
-            best = best[gains[best] > 0.0]
-            if not best.size:
-                break
-            chances = gains[best] / gains[best].sum()
-            many = 1 if one_by_one else min(left, int(np.count_nonzero(chances)))
-            drawn = np.concatenate([drawn, rng.choice(best, many, replace=False, p=chances)])
-            if not one_by_one:
-                break
-        return point if drawn is kept else self._minimised(drawn, base)
 
     def better(self, new: Point, old: Point) -> bool:
         """Return whether one point is better than another by more than rounding."""

@@ -21,6 +21,7 @@ from sparsemodel.numerics.exchange.quadratics.perturbations import (
 )
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import searches_for
+from sparsemodel.numerics.exchange.quadratics.runners_up import runners_up
 from sparsemodel.numerics.exchange.removal import clear_from, with_cheapest_replaced
 from sparsemodel.numerics.exchange.support_factor import has_common_hessian
 from sparsemodel.numerics.support.hard_threshold import top_k
@@ -325,6 +326,10 @@ class ExchangeSearch:
         self._current = Exchanges(self.rows, self.linear, chosen)
         self._current.reset(np.searchsorted(chosen, everything.members[0]))
         return offers
+
+    def runners_up(self, many: int) -> tuple[IntArray, FloatArray]:
+        """Return the supports that come next after this one; see the function."""
+        return runners_up(self._current, many)
 
     # ---- perturbations -----------------------------------------------------------------------
 

@@ -1,0 +1,79 @@
+"""The next best supports of a quadratic after one that no exchange improves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.numerics.exchange.quadratics.perturbations import promising
+from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
+from sparsemodel.numerics.minimisers.few_columns import safe_inverses
+from sparsemodel.numerics.support.hard_threshold import top_k
+
+_EXCHANGES = 3
+"""How many exchanges away supports are, at most."""
+_PARENTS, _NUMBERS = 16, 2**18
+"""Supports whose exchanges are priced at a time, and numbers of their tables, at most."""
+_AGAIN = 16
+"""Exchanges that are looked at for each support wanted: others lead to the same ones."""
+
+
+def runners_up(here: Exchanges, many: int) -> tuple[IntArray, FloatArray]:
+    """Return ``many`` supports that come next after the only one of ``here``, and their minimisers.
+
+    ``(R, k)`` coordinates and scaled values: a third are the best one exchange away, a third the
+    best others that one exchange leads to from those, and a third from these. Of many columns,
+    among those that promise most.
+    """
+    among = promising(here)
+    few, pool = (here, here.columns) if among is None else among
+    parents = min(_PARENTS, _NUMBERS // max(1, few.g.size))
+    share, batch = -(-many // _EXCHANGES), few
+    codes = np.random.default_rng(0).integers(2**63, size=few.s.shape[1:])  # sums name supports
+    known, chosen = _names(codes, few.members), few.members[:0]
+    for _ in range(_EXCHANGES):
+        members, names = _neighbours(batch, codes, known, share)
+        chosen, known = np.concatenate([chosen, members]), np.concatenate([known, names])
+        if not len(members[:parents]):
+            break
+        batch = few.tiled(1)
+        batch.reset_all(members[:parents])
+    supports, w = _minimised(few, np.sort(chosen[:many], axis=1))
+    return (supports if pool is None else pool[supports]), w
+
+
+def _neighbours(
+    batch: Exchanges, codes: IntArray, known: IntArray, many: int
+) -> tuple[IntArray, IntArray]:
+    """Return the best supports one exchange away from those of a batch, and their names.
+
+    Without those whose names are ``known``.
+    """
+    gains = batch.prices()
+    np.swapaxes(gains, 1, 2)[np.isinf(batch.s)] = -np.inf  # members, and what no support needs
+    values = (batch.explained[:, None, None] + gains).ravel()
+    best = top_k(values, _AGAIN * many)
+    best = best[np.argsort(-values[best], kind="stable")]
+    which, slots, into = np.unravel_index(best[np.isfinite(values[best])], gains.shape)
+    members = batch.members[which]
+    members[np.arange(len(members)), slots] = into
+    names = _names(codes, members)
+    first = np.sort(np.unique(names, return_index=True)[1])
+    fresh = first[~np.isin(names[first], known)][:many]
+    return members[fresh], names[fresh]
+
+
+def _names(codes: IntArray, members: IntArray) -> IntArray:
+    return np.asarray(codes[members].sum(axis=1), dtype=np.int64)
+
+
+def _minimised(few: Exchanges, supports: IntArray) -> tuple[IntArray, FloatArray]:
+    """Return supports whose coordinates do not depend on each other, with their minimisers."""
+    used, places = np.unique(supports, return_inverse=True)
+    places = places.reshape(supports.shape)
+    coordinates = few.coordinates(used)
+    block = few.rows.among(coordinates).rows(np.arange(used.size))
+    inside = block[places[:, :, None], places[:, None, :]]
+    inverse, safe = safe_inverses(inside, few.guard)
+    w = (inverse @ few.linear[0, coordinates[places]][:, :, None])[:, :, 0]
+    return supports[safe], w[safe]

@@ -1,0 +1,145 @@
+"""Supports that a model ranks next, judged by the objective before a search goes on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.numerics import (
+    ExchangeTrials,
+    RegressionObjective,
+    Rounds,
+    minimise_on_support,
+    minimise_restricted,
+)
+from sparsemodel.numerics.exchange.models import ExchangeModels
+from sparsemodel.numerics.exchange.side_by_side import lowest_first, side_by_side
+
+
+def correlated(seed: int, n: int = 60, p: int = 18) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, p))
+    for j in range(1, p):
+        A[:, j] = 0.7 * A[:, j - 1] + np.sqrt(0.51) * A[:, j]
+    rates = np.exp(np.clip(A[:, :16:4] @ rng.choice([-0.6, 0.6], 4), -3, 3))
+    return A, rng.poisson(rates).astype(float)
+
+
+def counts(seed: int, k: int = 4) -> sm.Problem:
+    A, y = correlated(seed)
+    w = sm.Variable(A.shape[1], name="w")
+    return sm.Problem(sm.minimize(sm.poisson_loss(A @ w, y) + sm.ridge(w, 1e-3)), sm.card(w) <= k)
+
+
+def with_free(loss: str = "poisson_loss", k: int = 3) -> RegressionObjective:
+    """Weights, offsets, an intercept and two coordinates that are not counted."""
+    A, y = correlated(1)
+    w, b = sm.Variable(A.shape[1], name="w"), sm.Variable(name="b")
+    rng = np.random.default_rng(0)
+    prediction = A @ w + b + 0.1 * rng.standard_normal(len(y))
+    fit = getattr(sm, loss)(prediction, y, weights=rng.uniform(0.5, 2.0, len(y)))
+    problem = sm.Problem(sm.minimize(fit + sm.ridge(w, 1e-3)), sm.card(w[2:]) <= k)
+    return RegressionObjective(problem.form)
+
+
+@pytest.mark.parametrize("seed", [5, 88, 95, 102])
+def test_optima_that_the_model_promises_a_loss_of_are_found(seed: int) -> None:
+    best = counts(seed).solve("exhaustive").value
+    assert counts(seed).solve().value == pytest.approx(best, rel=1e-9)
+
+
+def test_of_few_units_none_are_perturbed_unless_more_effort_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rounds: list[int] = []
+    whole = ExchangeTrials.round
+
+    def counted(self: ExchangeTrials, *arguments: object) -> object:
+        rounds.append(1)
+        return whole(self, *arguments)
+
+    monkeypatch.setattr(ExchangeTrials, "round", counted)
+    value = counts(5).solve().value
+    assert not rounds
+    assert counts(5).solve(effort="high").value == pytest.approx(value, rel=1e-9)
+    assert rounds
+    rounds.clear()
+    counts(5, k=6).solve()
+    assert rounds
+
+
+def test_the_supports_ranked_next_have_their_minimisers_and_are_near() -> None:
+    objective = with_free("squared_loss")
+    free = objective.cardinality.free
+    support = np.union1d(free, [4, 9, 14])
+    point = minimise_on_support(objective, support, objective.origin())
+    found = ExchangeModels(objective).runners_up(point, 30)
+    assert found is not None
+    supports, x = found
+    assert supports.shape == x.shape == (30, 3 + free.size)
+    apart = [len(np.setdiff1d(some, support)) for some in supports]
+    assert set(apart) == {1, 2, 3}
+    assert len({tuple(np.sort(some)) for some in supports}) == 30
+    single = {}
+    for some, values in zip(supports, x, strict=True):
+        order = np.argsort(some)
+        there = objective.point(some[order], values[order])
+        least = minimise_on_support(objective, some[order], point)
+        assert there.value == pytest.approx(least.value, rel=1e-9)
+        single[tuple(some[order])] = there.value
+    first = [
+        minimise_on_support(objective, np.sort(np.append(np.setdiff1d(support, i), j)), point).value
+        for i in (4, 9, 14)
+        for j in np.setdiff1d(np.arange(18), support)
+    ]
+    ones = sorted(v for (_, v), many in zip(single.items(), apart, strict=True) if many == 1)
+    assert ones == pytest.approx(sorted(first)[: len(ones)], rel=1e-9)
+
+
+def test_supports_below_a_bar_come_lowest_first() -> None:
+    objective = with_free()
+    free = objective.cardinality.free
+    point = minimise_on_support(objective, np.union1d(free, [5, 10, 15]), objective.origin())
+    found = ExchangeModels(objective).runners_up(point, 40)
+    assert found is not None
+    supports, x = found
+    values = [minimise_on_support(objective, np.sort(some), point).value for some in supports]
+    bar = float(np.median(values))
+    lower = lowest_first(objective, bar, supports, x)
+    order = np.argsort(values)[: len(lower)]
+    assert len(lower) == pytest.approx(np.sum(np.array(values) < bar), abs=1)
+    assert np.array_equal(lower[:5], supports[order[:5]])
+    assert not len(lowest_first(objective, min(values), supports, x))
+
+
+def test_no_more_are_judged_than_memory_holds_and_none_of_other_losses() -> None:
+    assert side_by_side(with_free(), 6) == 2**18 // (60 * 6)
+    A, y = correlated(1)
+    w = sm.Variable(A.shape[1], name="w")
+    problem = sm.Problem(sm.minimize(sm.absolute_loss(A @ w, y)), sm.card(w) <= 3)
+    assert side_by_side(RegressionObjective(problem.form), 3) == 0
+
+
+def test_nothing_is_judged_beside_what_stands_out_or_is_constrained() -> None:
+    A, y = correlated(1)
+    w = sm.Variable(A.shape[1], name="w")
+    goal = sm.minimize(sm.poisson_loss(A @ w, y) + sm.ridge(w, 1e-3))
+    for limits in ((sm.card(w) <= 3, w >= 0), (sm.card(w, groups=np.arange(18) // 2) <= 2,)):
+        objective = RegressionObjective(sm.Problem(goal, *limits).form)
+        trials = ExchangeTrials(objective, minimise_restricted, 6, lambda: False)
+        point = trials.debiased(objective.point(np.array([2, 3]), np.zeros(2)))
+        assert trials.beside(point, Rounds(1.0, 100)) is None
+        assert not trials.conclusive(point)
+
+
+def test_where_every_column_is_a_member_there_is_no_runner_up() -> None:
+    objective = with_free(k=16)
+    everything = np.arange(objective.shape[0])
+    point = minimise_on_support(objective, everything, objective.origin())
+    found = ExchangeModels(objective).runners_up(point, 30)
+    assert found is not None
+    assert not len(found[0])
+    assert not len(lowest_first(objective, np.inf, *found))
+    trials = ExchangeTrials(objective, minimise_restricted, 6, lambda: False)
+    assert trials.beside(point, Rounds(1.0, 100)) is None
