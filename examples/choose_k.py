@@ -1,10 +1,10 @@
 """How many measurements of a tumour?
 ==================================
 
-Thirty measurements of the cells of 569 breast tumours, and whether each was malignant. More of
-them always fit better, so the fit cannot say how many to use. Three other things can: information
-criteria, patients that were held back, and how often a measurement comes back when half of the
-patients are left out.
+The data are thirty measurements of the cells of 569 breast tumours, and whether each tumour was
+malignant. More measurements always fit better, so the fit cannot determine how many to use. This
+example compares three alternatives: information criteria, cross-validation, and stability
+selection.
 """
 
 import matplotlib.pyplot as plt
@@ -22,23 +22,23 @@ problem = sm.Problem(sm.minimize(loss), sm.card(w) <= k)
 # %%
 # One model for every k
 # ---------------------
-# A criterion adds a price for every measurement to the loss. The extended one (EBIC) also counts
-# how many sets of so many there are to choose from.
+# An information criterion adds a penalty for every measurement to the loss. The extended BIC (EBIC)
+# also takes the number of possible subsets into account.
 path = problem.path(k, range(8), sweeps=0)
 for criterion in ("bic", "ebic"):
     print(path.select(criterion))
 
 # %%
-# Patients that were held back
-# ----------------------------
-# The smallest model that predicts as well as the best one, up to the noise of the folds:
+# Cross-validation
+# ----------------
+# The smallest model within one standard error of the best one:
 best = path.cross_validate(folds=5, one_standard_error=True)
 print(best)
 
 # %%
-# Other halves of the patients
-# ----------------------------
-# The share of the halves in which each chosen measurement was chosen again.
+# Stability selection
+# -------------------
+# The share of random halves of the patients in which each selected measurement is selected again.
 often = path.stability(resamples=5)[best.k]
 for name in best.support:
     print(f"{name:21s} {often[list(data.feature_names).index(name)]:.0%}")

@@ -1,10 +1,10 @@
 """A heartbeat from 400 numbers instead of 1024
 ============================================
 
-A recorder that stores less lives longer. This one never stores the 1024 samples of an
-electrocardiogram but 400 random sums of them, each sample with a plus or a minus. Few of the
-cosines that make up the signal are large, so the sums are enough to find them: look for the sixty
-that explain the sums best, and draw the heartbeat from these.
+A battery-powered recorder should store little data. Instead of the 1024 samples of an
+electrocardiogram, 400 random sums of the samples with random signs are stored. The signal has few
+large cosine coefficients, so these sums are enough to find them: the sixty cosines that explain
+the sums best reconstruct the heartbeat.
 """
 
 import matplotlib.pyplot as plt
@@ -24,8 +24,8 @@ sm.Problem(sm.minimize(loss), sm.card(w) <= 60).solve()
 drawn = ecg.X @ w.value
 
 # %%
-# How close can sixty cosines come at all? Who knew all samples would keep the sixty largest
-# coefficients, and nothing is closer.
+# How close can sixty cosines come? With all samples known, the sixty largest coefficients are the
+# best approximation.
 exact = ecg.X.T @ ecg.y
 kept = np.where(abs(exact) >= np.sort(abs(exact))[-60], exact, 0.0)
 size = np.linalg.norm(ecg.y)

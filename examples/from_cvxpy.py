@@ -1,11 +1,10 @@
 """A problem written for CVXPY
 ===========================
 
-Ten things were measured in 442 patients with diabetes, and a year later how far the disease had
-progressed. This problem is declared in CVXPY's own words, with what a doctor knows in advance: the
-body mass index and the blood pressure do not slow the disease down, and high-density cholesterol
-does not speed it up. CVXPY solves it as it stands. What CVXPY has no word for is that the form has
-room for four measurements. That is the one line to add.
+Ten variables were measured in 442 patients with diabetes, and the progression of the disease one
+year later. The problem is written in CVXPY, with prior knowledge as constraints: body mass index
+and blood pressure do not slow the disease down, and high-density cholesterol does not speed it up.
+The limit of four measurements is the only line to add.
 """
 
 import cvxpy as cp
@@ -31,7 +30,7 @@ solution = problem.solve()
 print(f"four of them: {solution.value:.0f}, {[data.feature_names[j] for j in solution.support]}")
 
 # %%
-# On the chosen four the problem is one for CVXPY again, with four unknowns: a check by other means.
+# On the four selected variables the problem is convex. CVXPY solves it for comparison.
 reference = problem.restricted(solution.support)
 print(f"CVXPY on these four: {reference.solve():.0f}")
 print(problem.certify().headline())

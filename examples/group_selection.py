@@ -1,9 +1,9 @@
 """Categories in or out as a whole
 ===============================
 
-The walls of a house are of brick, wood, vinyl, ... In a table that is seven columns of zeros and
-ones, of which it makes little sense to choose two: either the walls matter or they do not. So
-columns of one category form a group, and what is counted is groups.
+The walls of a house are of brick, wood, vinyl, ... In a table this category is seven columns of
+zeros and ones. Selecting only two of them makes little sense: either the material matters or it
+does not. So the columns of one category form a group, and the constraint counts groups.
 """
 
 import matplotlib.pyplot as plt
@@ -22,8 +22,7 @@ loss = sm.squared_loss(X @ w + c, data.y) + sm.ridge(w, 1e-3)
 problem = sm.Problem(sm.minimize(loss), sm.card(w, groups=groups) <= 4)
 
 # %%
-# There are few enough ways to choose four of the groups that the choice can be proved: no four
-# others are better by more than a hundredth of a per cent.
+# The selection is proved: no four other groups are better by more than 0.01 %.
 certificate = problem.prove()
 print(f"{certificate.claim.value}: gap {certificate.relative_gap:.2%}")
 print("chosen:", *dict.fromkeys(groups[j] for j in np.flatnonzero(w.value)))

@@ -1,8 +1,9 @@
 """A portfolio that grows
 ======================
 
-The growth of what is reinvested every year is the mean logarithm of the gains: a concave function,
-maximised here over portfolios of few assets, written in CVXPY. Each is proved to be the best one.
+The growth rate of a portfolio that is reinvested every year is the mean logarithm of its gains, a
+concave function. It is written in CVXPY and maximised over portfolios of few assets. Each
+portfolio is proved optimal.
 """
 
 import cvxpy as cp

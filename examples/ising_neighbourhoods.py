@@ -1,11 +1,11 @@
 """Which pixels depend on each other?
 ==================================
 
-Eight by eight pixels, black or white, of 1797 handwritten digits. Almost all pairs of pixels are
-correlated, as one stroke passes through many. Given its neighbours, though, a pixel should tell
-little about one on the other side. In a binary Markov field (an Ising model) the neighbours of a
-pixel are the nonzero coefficients of a logistic regression of it on all others. Here each pixel may
-name three. Nothing is said about where pixels are: that they lie on a grid has to be found.
+The data are 1797 handwritten digits of eight by eight black or white pixels. Almost all pairs of
+pixels are correlated, because one stroke passes through many pixels. Given its neighbours, a pixel
+should be nearly independent of distant ones. In a binary Markov random field (an Ising model) the
+neighbours of a pixel are the nonzero coefficients of a logistic regression on all other pixels.
+Each pixel gets three neighbours here. The model does not know that the pixels form a grid.
 """
 
 import matplotlib.pyplot as plt
@@ -31,7 +31,7 @@ for pixel in varies:
     graph.add_edges_from((int(pixel), int(others[j])) for j in solution.support)
 
 # %%
-# How many of the neighbours that were named touch the pixel that named them?
+# How many of the selected neighbours are adjacent to their pixel?
 steps = np.array([[abs(i // 8 - j // 8), abs(i % 8 - j % 8)] for i, j in graph.edges])
 touch = steps.max(axis=1) == 1
 pairs = [(i, j) for i in varies for j in varies if i != j]

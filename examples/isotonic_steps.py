@@ -1,10 +1,10 @@
-"""A risk that only rises, in few steps
-====================================
+"""A monotone risk in few steps
+============================
 
-In 442 patients the progress of diabetes was measured a year after their body mass index. A doctor
-wants limits, not a curve: a table with a few classes of the index, in which the expected progress
-rises from class to class. The jumps between patients that follow each other in their index are the
-coefficients: nonnegative, and at most four of them.
+In 442 patients the progression of diabetes was measured one year after the body mass index. For
+practical use a table is better than a curve: a few classes of the index, with an expected
+progression that increases from class to class. The coefficients are the jumps between patients that
+are neighbours in the index: nonnegative, and at most four of them nonzero.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +24,7 @@ goal = sm.minimize(sm.squared_loss(steps @ jump, progress))
 solution = sm.Problem(goal, sm.card(jump[1:]) <= 4, jump[1:] >= 0).solve()
 
 # %%
-# The table for the doctor:
+# The resulting table:
 print(f"below {limits[solution.indices[solution.indices > 0]][0]:4.1f}: {jump.value[0]:.0f}")
 for j in solution.indices[solution.indices > 0]:
     print(f"from  {limits[j]:4.1f}: {jump.value[: j + 1].sum():.0f}")

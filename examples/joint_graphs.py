@@ -1,9 +1,9 @@
 """What do the wines of three growers have in common?
 ==================================================
 
-Thirteen things were measured in 178 wines of three growers. Each grower has a precision matrix of
-its own; which entries are not zero is common to all: ``sm.card(sm.offdiag(A, B, C)) <= 2 * k``.
-(`One matrix for all of them <precision_graph.html>`_.) The likelihoods add up.
+Thirteen variables were measured in 178 wines of three growers. Each grower has its own precision
+matrix, and all have the same pattern of nonzeros: ``sm.card(sm.offdiag(A, B, C)) <= 2 * k``.
+(See also `one matrix for all growers <precision_graph.html>`_.) The likelihoods are added.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +26,7 @@ problem = sm.Problem(sm.minimize(likelihood), sm.card(sm.offdiag(*matrices)) <= 
 # %%
 # How many edges?
 # ---------------
-# EBIC adds up over the growers, and counts the choice of the pattern once.
+# EBIC is the sum over the growers, and counts the choice of the pattern once.
 best = problem.path(edges, range(0, 36, 5), sweeps=0).select("ebic")
 print(best)
 

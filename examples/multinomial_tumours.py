@@ -1,10 +1,10 @@
 """Four kinds of tumours from the same ten genes
 =============================================
 
-Four cancers of children look alike under the microscope and are treated differently. Sixty-three
-tumours with 2308 genes each are there to learn from, and twenty more were published to test with.
-The coefficients are a matrix with a row for each gene and a column for each tumour. Its rows are
-counted: a gene is used for all four or for none, so ten genes are all that has to be measured.
+Four childhood cancers look similar under the microscope but are treated differently. The data are
+expressions of 2308 genes in 63 training and 20 test tumours. The coefficients are a matrix with a
+row for each gene and a column for each type of tumour. The constraint counts rows: a gene is used
+for all four types or for none, so that only ten genes have to be measured.
 """
 
 import matplotlib.pyplot as plt
@@ -22,11 +22,11 @@ problem = sm.Problem(sm.minimize(loss + sm.ridge(W, 1e-2)), sm.card(W, axis=1) <
 solution = problem.solve()
 
 # %%
-# The twenty tumours that were held back:
+# The twenty test tumours:
 score = data.X[test] @ W.value + c.value
 print(f"{np.mean(score.argmax(axis=1) == data.y[test]):.0%} of the test tumours are right")
 
 # %%
-# Every kind of tumour has genes that speak for it and genes that speak against it.
+# Positive coefficients are evidence for a type of tumour, negative ones against it.
 plots.coefficients(solution.coefficients, classes=data.target_names)
 plt.show()

@@ -1,11 +1,11 @@
 """What is in the sample?
 ======================
 
-Light that passes through a mixture loses at each wavelength what its substances absorb, each in
-proportion to its amount. With a library of the spectra of pure substances, the amounts are
-coefficients: none of them negative, and few of them not zero, as a sample holds a handful of the
-sixty substances that the library knows. The spectra overlap, so most mixtures can be imitated by
-others. The library and the sample are simulated here, so that it is known what is in it.
+The absorption spectrum of a mixture is a sum of the spectra of its substances, in proportion to
+their amounts. With a library of the spectra of pure substances the amounts are coefficients:
+nonnegative, and few of them nonzero, because a sample contains only a few of the sixty substances
+in the library. The spectra overlap, so that different mixtures look similar. The library and the
+sample are simulated here, so that the true composition is known.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +28,7 @@ solution = problem.solve()
 print("substances", solution.support, "amounts", w.value[solution.support].round(2))
 
 # %%
-# Could another four substances explain the spectrum better? The proof looks at all of them.
+# Could four other substances explain the spectrum better? The proof covers all choices.
 proof = problem.prove()
 print(proof.headline())
 

@@ -3,8 +3,8 @@
 
 Waves damage the forward section of cargo ships. Lloyd's Register counted the incidents for five
 types of ships, built in four periods and operated in two. A type with more ships at sea has more
-incidents, so it is the rate for each month at sea that is modelled: the logarithm of the months is
-an offset in a Poisson regression. Main effects and their products make 27 columns for 34 rows. Few
+incidents, so the model is for the rate per month at sea: the logarithm of the months is
+an offset in a Poisson regression. Main effects and their products are 27 columns for 34 rows. Few
 of them are needed.
 """
 
@@ -26,7 +26,7 @@ incidents = np.array(found.split(), dtype=float)
 kind, built, since = (i.ravel() for i in np.indices((5, 4, 2)))
 
 # %%
-# The first type, the first period and the first years of operation are what others differ from.
+# The reference levels are the first type, the first period and the first years of operation.
 factors = {
     "type": {f"type {t}": kind == i for i, t in enumerate("BCDE", 1)},
     "built": {f"built {1960 + 5 * i}": built == i for i in (1, 2, 3)},
@@ -47,7 +47,7 @@ solution = problem.solve()
 print(solution)
 
 # %%
-# Coefficients are logarithms of ratios of rates.
+# Coefficients are logarithms of rate ratios.
 effects = {name: value for name, value in solution.coefficients.items() if name != "rate"}
 for name, value in effects.items():
     print(f"{name}: {np.exp(value):.2f} times the rate")

@@ -1,8 +1,9 @@
 """A portfolio of few assets
 =========================
 
-At most sixteen of sixty: fully invested, no short sales, limits. The budget ``w.sum() == 1`` counts
-in bounds with a multiplier, so that a small portfolio is proved within 0.01 % of the best there is.
+A portfolio of at most sixteen of sixty assets: fully invested, no short sales, limits on positions.
+The certificate takes the budget ``w.sum() == 1`` into account with a multiplier, so that the
+portfolio is proved to be within 0.01 % of the best one.
 """
 
 import matplotlib.pyplot as plt

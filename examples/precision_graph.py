@@ -1,10 +1,10 @@
 """Which measurements of a wine belong together?
 =============================================
 
-Thirteen things were measured in 178 wines of three growers. Many are correlated, but most of it is
-indirect: two depend on each other because both depend on a third. An entry of the precision matrix
-(the inverse covariance) is zero exactly where two measurements are independent given all others.
-So a precision matrix with few entries is a graph that shows the direct dependences alone.
+Thirteen variables were measured in 178 wines of three growers. Many are correlated, but mostly
+indirectly: two variables depend on each other because both depend on a third. In a Gaussian model
+an entry of the precision matrix (the inverse covariance) is zero exactly if the two variables are
+independent given all others. A sparse precision matrix is therefore a graph of direct dependences.
 """
 
 import matplotlib.pyplot as plt
@@ -42,7 +42,7 @@ certificate = problem.certify()
 print(f"at most {certificate.nats_per_sample:.2f} nats per sample: {certificate.claim.value}")
 
 # %%
-# Widths are partial correlations.
+# The width of an edge is its partial correlation.
 graph = solution.graph()
 hub, degree = max(graph.degree, key=lambda item: item[1])
 print(f"most neighbours: {hub}, {degree}")

@@ -1,9 +1,9 @@
-"""A price on each feature
-=======================
+"""A penalty for each feature
+==========================
 
-What is a house in Lucas County, Ohio, sold for? Its record has 36 entries, from the living area to
-the material of the walls. Instead of capping how many of them a model may use, put a price on
-each: an entry is used where it explains more than it costs.
+Which features determine the price of a house in Lucas County, Ohio? Its record has 36 entries,
+from the living area to the material of the walls. Instead of limiting their number, add a penalty
+for each (an L0 penalty): an entry is used if it explains more than the penalty.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ gamma = sm.Parameter(nonneg=True, name="gamma")
 problem = sm.Problem(sm.minimize(sm.squared_loss(X @ w, y) + gamma * sm.card(w)))
 
 # %%
-# The squared loss is the half mean of squares, and the target has variance one. So an entry at a
-# price of 0.01 has to explain at least 2 % of the variance.
+# The squared loss is half of the mean square, and the target has variance one. So with a penalty of
+# 0.01 an entry has to explain at least 2 % of the variance.
 for price in (0.1, 0.01, 0.001):
     gamma.value = price
     solution = problem.solve()
@@ -30,7 +30,7 @@ for price in (0.1, 0.01, 0.001):
 
 # %%
 # Coefficients are changes of the logarithm of the price, for one standard deviation of the entry.
-# Age counts against a house, and area for it.
+# Older houses are cheaper, and larger houses more expensive.
 print(*solution.support, sep=", ")
 plots.coefficients(solution.coefficients)
 plt.show()

@@ -1,10 +1,9 @@
 """What a house may cost
 =====================
 
-A mean price does not tell a buyer what to expect at the worst. The quantile loss asks for a price
-that a tenth, half or nine tenths of comparable houses are sold below, here from four entries of
-the record of a house. The entries may differ: what makes a house cheap is not what makes it
-expensive.
+A mean price does not show how much prices vary. The quantile loss estimates the price below which a
+tenth, half or nine tenths of comparable houses are sold, here from four features of a house. Each
+quantile may use different features.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +24,7 @@ for tau in (0.1, 0.5, 0.9):
     print(f"{tau:.0%}:", *solution.support)
 
 # %%
-# Houses that were not used in the fit fall into the band about as often as they should.
+# The coverage of the band on houses that were not used in the fit:
 low, middle, high = (np.exp(quantiles[tau]) / 1000 for tau in quantiles)
 price = np.exp(data.y[test]) / 1000
 print(f"{np.mean((low <= price) & (price <= high)):.0%} of the test houses are in the band")

@@ -1,9 +1,9 @@
-"""Prices with slips of the pen
+"""Prices with recording errors
 ============================
 
-One in twenty of these sale prices lost its last three digits on the way: somebody wrote thousands
-of dollars. Squares of so large errors rule the ordinary fit. The Huber loss counts errors beyond a
-threshold by their size and not by their square, so they move the fit little.
+One in twenty of these sale prices is recorded in thousands of dollars by mistake. The squares of
+such large errors dominate a least-squares fit. The Huber loss grows linearly beyond a threshold, so
+that outliers have little influence.
 """
 
 import matplotlib.pyplot as plt
@@ -13,8 +13,8 @@ import sparsemodel as sm
 
 data = sm.datasets.load_lucas()
 X, clean = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0), data.y
-slips = np.random.default_rng(0).random(clean.size) < 0.05
-price = clean - np.log(1000) * slips  # the target is the logarithm of the price
+errors = np.random.default_rng(0).random(clean.size) < 0.05
+price = clean - np.log(1000) * errors  # the target is the logarithm of the price
 
 
 def fit(loss, y):
@@ -24,19 +24,19 @@ def fit(loss, y):
 
 
 # %%
-# Five entries of the record of a house, from clean prices and from prices with slips
+# Five features of a house, selected from clean prices and from prices with errors
 ratios = {}
 for name, loss, y in (
     ("squared loss, clean", sm.squared_loss, clean),
-    ("squared loss, slips", sm.squared_loss, price),
-    ("Huber loss, slips", lambda z, y: sm.huber_loss(z, y, delta=0.3), price),
+    ("squared loss, errors", sm.squared_loss, price),
+    ("Huber loss, errors", lambda z, y: sm.huber_loss(z, y, delta=0.3), price),
 ):
     support, predicted = fit(loss, y)
     ratios[name] = predicted / np.exp(clean)
     print(f"{name}: typical ratio {np.median(ratios[name]):.2f}, from", *support)
 
 # %%
-# The squared loss takes the slips for cheap houses, and predicts too little for the others.
+# With the squared loss the errors bias the predictions for all other houses downwards.
 bins = np.linspace(0.3, 2.0, 60)
 for name, ratio in ratios.items():
     plt.hist(ratio, bins, histtype="step", linewidth=1.5, label=name)

@@ -1,10 +1,10 @@
 """A sparse principal component of genes
 =====================================
 
-The direction in which 83 tumours differ most is a mixture of all 200 genes looked at, and nobody
-can say what it means. A sparse one that mixes ten of them can be read. It is not a regression, but
-a loss of one's own: inverse iteration for the largest eigenvalue solves a quadratic problem per
-round, and each is solved here with at most ten genes.
+The first principal component of 83 tumours is a combination of all 200 genes considered, which is
+hard to interpret. A sparse component uses ten of them. This is not a regression, but it can be
+written with a custom loss: inverse iteration for the largest eigenvalue solves one quadratic
+problem in each iteration, here with at most ten genes.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ eigenvalues, eigenvectors = np.linalg.eigh(C)
 G = 1.01 * eigenvalues[-1] * np.eye(200) - C  # convex, and small along the leading component
 
 # %%
-# Minimise u'Gu/2 - v'u over sparse u, take its direction for the next v, and begin again.
+# Minimise u'Gu/2 - v'u over sparse u, normalise u to get the next v, and repeat.
 w = sm.Variable(200, names=[data.feature_names[j] for j in largest])
 v = eigenvectors[:, -1]
 for _ in range(6):
@@ -33,8 +33,8 @@ cut = np.where(np.argsort(np.argsort(-abs(eigenvectors[:, -1]))) < 10, eigenvect
 cut /= np.linalg.norm(cut)
 
 # %%
-# Ten genes hold a quarter of the variance that all 200 have in one direction. That is a little more
-# than what is left of the full component when its ten largest entries are kept.
+# Ten genes explain a quarter of the variance that the full component explains, slightly more than
+# the ten largest entries of the full component do.
 for name, direction in {"sparse": v, "ten largest": cut, "full": eigenvectors[:, -1]}.items():
     print(f"{name:12s} variance {direction @ C @ direction:.1f}")
 

@@ -1,9 +1,9 @@
-"""A sparse covariance that is one
-===============================
+"""A sparse, positive definite covariance
+======================================
 
-Returns of a few days say which shares move together, with noise in every entry. The nearest matrix
-with few covariances may have a negative eigenvalue: a portfolio of negative variance. A bound on
-the eigenvalues keeps it a covariance, and the proof takes the bound into account.
+A sample covariance of the returns of a few days is noisy in every entry. The nearest matrix
+with few covariances may have a negative eigenvalue, that is, a portfolio of negative variance. A
+bound on the eigenvalues prevents this, and the proof takes the bound into account.
 """
 
 import matplotlib.pyplot as plt

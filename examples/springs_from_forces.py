@@ -1,8 +1,9 @@
 """Springs found from forces
 =========================
 
-The stiffness matrix of bodies between springs is symmetric, and a pair of bodies is linked where
-its entry is not zero. Forces were measured at random displacements: which springs are there?
+The stiffness matrix of bodies connected by springs is symmetric, and an off-diagonal entry is
+nonzero if a spring connects the two bodies. The springs are found from forces at random
+displacements.
 """
 
 import matplotlib.pyplot as plt

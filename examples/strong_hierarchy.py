@@ -1,10 +1,10 @@
 """Products of features, and the features that they are made of
 ============================================================
 
-Ten things were measured in 442 patients with diabetes, and a year later how far the disease had
-come. Does body mass count for more where blood pressure is high, too? Products of two features say
-so, and squares how an effect bends. There are 54 of them, and doctors read a product only beside
-the features that it is made of: a hierarchy.
+Ten variables were measured in 442 patients with diabetes, and the progression of the disease one
+year later. Products of two features describe interactions, and squares nonlinear effects. There are
+54 of them. Interactions are easier to interpret if the model also contains their main effects: a
+hierarchy.
 """
 
 from itertools import combinations_with_replacement
@@ -23,8 +23,8 @@ A = np.hstack([X, (products - products.mean(axis=0)) / products.std(axis=0)])
 names = [*names, *(f"{names[i]} x {names[j]}" for i, j in pairs)]
 
 # %%
-# An entry of ``z`` is one where a coefficient is in the model. A product needs both of its features
-# (strong), at least one of them (weak), or neither. Weaker rules fit no worse.
+# An entry of ``z`` is one if its coefficient is in the model. A product requires both of its
+# features (strong), at least one of them (weak), or none. Weaker rules fit at least as well.
 w, c = sm.Variable(64, names=names), sm.Variable()
 z, k = sm.chosen(w), 10
 goal = sm.minimize(sm.squared_loss(A @ w + c, data.target) + sm.ridge(w, 0.02))

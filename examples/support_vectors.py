@@ -1,9 +1,9 @@
 """A support vector machine with five genes
 ========================================
 
-A support vector machine asks that the two classes are not only told apart but told apart with a
-margin: observations beyond it cost nothing. Here it tells two kinds of leukaemia apart from five
-of 3051 genes, and a certificate says how much better any other five could be.
+A support vector machine separates two classes with a margin; observations beyond the margin have
+no loss. Here it distinguishes two types of leukaemia from five of 3051 genes, and a certificate
+bounds how much better any other five genes could be.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
-"""What shortens a life with ovarian cancer
-========================================
+"""Survival with ovarian cancer
+============================
 
-Twenty-six women with ovarian cancer were followed for up to three years after their operation. At
-the end twelve had died; of the others one only knows that they had lived so long. The Cox loss
-takes such times as they are: it compares, at each death, who died with those who were still at
-risk. Four things are known of each woman, and the question is which of them matters most.
+Twenty-six women with ovarian cancer were followed for up to three years after their operation.
+Twelve died; the survival times of the others are censored. The Cox loss handles censoring: at each
+death, it compares the patient with all patients still at risk. Four variables are known, and the
+question is which of them matters most.
 """
 
 import matplotlib.pyplot as plt
@@ -27,7 +27,7 @@ times, facts = table[:, :2], table[:, 2:]
 facts[:, 0] = (facts[:, 0] - facts[:, 0].mean()) / 10.0  # ten years older than the average
 
 # %%
-# Ten times as likely to die in the next month is a hazard ratio of ten.
+# A hazard ratio of ten means ten times the risk of dying in the next month.
 w, k = sm.Variable(4, names=names), sm.Parameter(integer=True)
 problem = sm.Problem(sm.minimize(sm.cox_loss(facts @ w, times)), sm.card(w) <= k)
 path = problem.path(k, range(5))
@@ -39,8 +39,8 @@ best = path.select("bic")
 print("BIC, with the twelve deaths as its observations, chooses k =", best.k)
 
 # %%
-# How many of them were alive, older and younger than the average (the estimator of Kaplan and
-# Meier)? The picture needs no model, and shows why age comes first.
+# Kaplan-Meier estimates of the survival of women older and younger than the average. The picture
+# needs no model, and shows why age is selected first.
 for old, label in ((True, "older than 56"), (False, "younger")):
     seen = times[(facts[:, 0] > 0.0) == old]
     seen = seen[np.argsort(seen[:, 0])]

@@ -1,10 +1,11 @@
-"""When the Nile fell
-==================
+"""A change point in the flow of the Nile
+======================================
 
 The flow of the Nile at Aswan was measured in each year from 1871 to 1970. It varies from year to
-year, and once in that century it also dropped for good. A level for each year, with at most one
-jump between neighbours, finds the year; more jumps tell whether there was a second drop. The loss
-and the count of jumps are declared, and the package chooses dynamic programming, which is exact.
+year, and decreased permanently once in that century. A level for each year, with at most one
+jump between neighbouring years, finds the year; more jumps show whether there was a second change.
+The loss and a limit on jumps are declared, and ``solve()`` chooses dynamic programming, which is
+exact.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +23,7 @@ measured = """
 years, flow = np.arange(1871, 1971), np.array(measured.split(), dtype=float)
 
 # %%
-# The level of each year is a coefficient of its own, and what is counted is changes.
+# Each year has its own level, and the constraint counts changes.
 level = sm.Variable(100, name="level")
 jumps = sm.Parameter(integer=True)
 goal = sm.minimize(sm.squared_loss(level, flow))
@@ -35,9 +36,9 @@ for jumps.value in (0, 1, 2, 3):
     print(f"{jumps.value} jumps {after}: half of the mean square is {solution.value:.0f}")
 
 # %%
-# The first jump nearly halves the error: from 1899 on there was less water. It is the year in which
-# the building of the first dam at Aswan began, and rains had become fewer as well. Further jumps
-# gain little, and where they lie depends on how many there are: there is one drop to be seen.
+# The first jump nearly halves the error: the flow is lower from 1899 on. In that year the
+# construction of the first dam at Aswan began, and rainfall had decreased as well. Further jumps
+# reduce the error little, and their positions depend on their number: the data show one change.
 plt.plot(years, flow, ".", color="0.6", label="measured")
 for k in (1, 3):
     plt.step(years, levels[k], where="mid", label=f"{k} jump" + "s" * (k > 1))

@@ -47,11 +47,11 @@ class Config:
     Attributes
     ----------
     threads
-        Threads that a large product may take; None is what the BLAS was started with, usually all
-        cores or what ``OPENBLAS_NUM_THREADS`` says.
+        The maximum number of threads of a large product. None is the setting of the BLAS library,
+        usually all cores or ``OPENBLAS_NUM_THREADS``.
     progress
-        Whether calls that take more than a second show on terminals and in notebooks what they are
-        doing; True from the start. Nothing is shown elsewhere.
+        Whether calls that take more than two seconds show their progress on terminals and in
+        notebooks; True by default. Nothing is shown elsewhere.
 
     Raises
     ------

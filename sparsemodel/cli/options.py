@@ -139,7 +139,7 @@ class FileOptions:
     """How a file of data is read, and which columns of it are used."""
 
     format: str | None = option(
-        f"{', '.join(FORMATS)} (default: by the ending of the name)",
+        f"{', '.join(FORMATS)} (default: from the file extension)",
         metavar="FORMAT",
         choices=FORMATS,
     )
@@ -152,12 +152,12 @@ class FileOptions:
         "columns to leave out", metavar="COLUMNS", kind=_listed, default=()
     )
     missing: str = option(
-        "of values: error, drop the rows, or mean (of numbers; of text the most frequent) "
-        "(default: error)",
+        "missing values: raise an error, drop the rows, or fill in the mean (for text the most "
+        "frequent value) (default: error)",
         choices=("error", "drop", "mean"),
         default="error",
     )
-    delimiter: str | None = option("CSV: between fields", metavar="CHAR", kind=_character)
+    delimiter: str | None = option("CSV: separator of fields", metavar="CHAR", kind=_character)
     matrix: str | None = option("npz: the array of features (default: X)", metavar="NAME")
     max_gigabytes: float = option(
         "refuse larger files, unpacked size included (default: 8)",
@@ -191,36 +191,38 @@ class ModelOptions:
     """The loss, the ridge and the constraints of a regression, but for k."""
 
     loss: str | None = option(
-        "how errors count: squared, huber, absolute, quantile, expectile, epsilon-insensitive, "
+        "the loss: squared, huber, absolute, quantile, expectile, epsilon-insensitive, "
         "logistic, multinomial, hinge, smoothed-hinge, squared-hinge, poisson, "
-        "negative-binomial, gamma, tweedie, or the loss of a plug-in (default: squared; "
-        "of text logistic for two classes, multinomial for more)",
+        "negative-binomial, gamma, tweedie, or that of a plug-in (default: squared; "
+        "for a target of text logistic with two classes, multinomial with more)",
         metavar="LOSS",
         kind=loss_name,
     )
     tau: float | None = option(
-        "the level of --loss quantile or expectile (default: 0.5)", metavar="T", kind=float
+        "level for --loss quantile or expectile (default: 0.5)", metavar="T", kind=float
     )
-    delta: float | None = option("where --loss huber becomes linear", metavar="D", kind=positive)
+    delta: float | None = option(
+        "residual from which --loss huber is linear", metavar="D", kind=positive
+    )
     theta: float | None = option(
-        "of --loss negative-binomial: the variance is mean + mean^2 / THETA (default: 1)",
+        "for --loss negative-binomial: the variance is mean + mean^2 / THETA (default: 1)",
         metavar="THETA",
         kind=positive,
     )
     power: float | None = option(
-        "of --loss tweedie: the variance goes with mean^P, 1 < P < 2 (default: 1.5)",
+        "for --loss tweedie: the variance is proportional to mean^P, 1 < P < 2 (default: 1.5)",
         metavar="P",
         kind=float,
     )
     ridge: float = option(
-        "weight of (LAMBDA/2) * sum of s_j^2 w_j^2 with s_j the standard deviation of column "
-        "j (to three digits), so that units do not matter (default: 0.001); bounds need it > 0",
+        "weight of the penalty (LAMBDA/2) * sum of s_j^2 w_j^2 with s_j the standard deviation of "
+        "column j (to three digits), so that units do not matter (default: 0.001)",
         metavar="LAMBDA",
         kind=nonnegative,
         default=1e-3,
     )
-    plain_ridge: bool = flag("take s_j = 1, whatever the loss: (LAMBDA/2) * ||w||^2")
-    no_intercept: bool = flag("no constant term")
+    plain_ridge: bool = flag("take s_j = 1 for every loss: (LAMBDA/2) * ||w||^2")
+    no_intercept: bool = flag("fit no intercept")
     always: tuple[str, ...] = option(
         "columns that are always in the model and not counted",
         metavar="COLUMNS",
@@ -228,12 +230,12 @@ class ModelOptions:
         default=(),
     )
     group_prefix: str | None = option(
-        "columns whose names agree up to SEP (colour=red, colour=blue) count as one; the "
-        "categories of a column of text always do",
+        "columns whose names agree up to SEP (colour=red, colour=blue) count as one feature; the "
+        "categories of a text column always do",
         metavar="SEP",
     )
-    lower: float | None = option("no coefficient below this", metavar="L", kind=float)
-    upper: float | None = option("no coefficient above this", metavar="U", kind=float)
+    lower: float | None = option("lower bound of all coefficients", metavar="L", kind=float)
+    upper: float | None = option("upper bound of all coefficients", metavar="U", kind=float)
 
 
 @final
@@ -258,7 +260,7 @@ class RegressionOptions:
 def effort_option() -> Any:
     """Declare ``--effort``."""
     return option(
-        "how long the search goes on in vain (default: medium)",
+        "how long the search continues without improvement (default: medium)",
         choices=("low", "medium", "high"),
         default="medium",
     )
@@ -266,7 +268,9 @@ def effort_option() -> Any:
 
 def model_option() -> Any:
     """Declare ``--model``."""
-    return option("for `sparsemodel predict`: .json", metavar="FILE", kind=output_file)
+    return option(
+        "write the model for `sparsemodel predict`: .json", metavar="FILE", kind=output_file
+    )
 
 
 @final
@@ -275,13 +279,13 @@ class RunOptions:
     """How to solve."""
 
     backend: str | None = option(
-        "see `sparsemodel backends` (default: the compiler's)", metavar="NAME"
+        "algorithm, see `sparsemodel backends` (default: chosen automatically)", metavar="NAME"
     )
     effort: Effort = effort_option()
     time_limit: float | None = option(
-        "return the best found by then", metavar="SECONDS", kind=positive
+        "stop after this time and return the best model found", metavar="SECONDS", kind=positive
     )
-    seed: int = option("of backends that draw numbers", kind=count, default=0)
+    seed: int = option("seed of randomised backends", kind=count, default=0)
     verbose: bool = flag("write to the error stream what each stage does")
 
     def solve(self, problem: Problem, start: Any = None) -> Solution:
@@ -309,11 +313,13 @@ class OutputFile(NamedTuple):
 class OutputOptions:
     """What is written and printed about a solution; a command adds files of its own."""
 
-    report: Path | None = option("for people: .html, .md or .txt", metavar="FILE", kind=output_file)
-    certificate: Path | None = option(
-        "for `sparsemodel verify`: .json", metavar="FILE", kind=output_file
+    report: Path | None = option(
+        "write a report: .html, .md or .txt", metavar="FILE", kind=output_file
     )
-    no_certificate: bool = flag("do not compute one (faster)")
+    certificate: Path | None = option(
+        "write the certificate for `sparsemodel verify`: .json", metavar="FILE", kind=output_file
+    )
+    no_certificate: bool = flag("do not compute a certificate (faster)")
     json: bool = flag("print JSON instead of text")
     overwrite: bool = flag("replace output files that exist already")
 

@@ -143,7 +143,7 @@ def without_free(theorem: Theorem) -> Theorem:
     def judge(s: Setting) -> Guarantee:
         if not s.free:
             return theorem.judge(s)
-        text = "its iteration steps in free coordinates, which the constants are minimised over"
+        text = "it takes gradient steps in free coordinates, which the constants do not cover"
         return Guarantee(theorem.source, FAILS, text, "")
 
     return Theorem(theorem.source, judge)

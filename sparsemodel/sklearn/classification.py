@@ -176,10 +176,10 @@ class _Logistic(SparseClassifier):
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of the classes, as the model has them.
 
-        They are not recalibrated: with much ridge or few features they lie closer to the classes'
-        shares than the truth does, with many features and little ridge further. Where they must be
-        right wrap the estimator in ``sklearn.calibration.CalibratedClassifierCV``. Classes that
-        ``fit`` did not see have no column.
+        They are not recalibrated. With a large ridge or few features they are too close to the
+        class frequencies, with many features and a small ridge too extreme. If they must be
+        calibrated, wrap the estimator in ``sklearn.calibration.CalibratedClassifierCV``. Classes
+        that were not in the training data have no column.
 
         Parameters
         ----------
@@ -261,8 +261,7 @@ class SparseLogisticRegression(_Logistic, GivenK):
 class SparseLogisticRegressionCV(_Logistic, ChosenK):
     """Logistic regression whose ``k`` and ridge are cross-validated together.
 
-    ``class_weight`` is applied to what a fold is fitted on, from its own classes, and not to the
-    scores.
+    ``class_weight`` applies to the training part of each fold, not to the scores.
 
     Examples
     --------
@@ -316,6 +315,5 @@ class SparseSVC(_SupportVectors, GivenK):
 class SparseSVCCV(_SupportVectors, ChosenK):
     """Linear support vector machine whose ``k`` and ridge are cross-validated together.
 
-    ``class_weight`` is applied to what a fold is fitted on, from its own classes, and not to the
-    scores.
+    ``class_weight`` applies to the training part of each fold, not to the scores.
     """

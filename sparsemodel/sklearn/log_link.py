@@ -70,8 +70,8 @@ class SparsePoissonRegression(_Poisson, GivenK):
     .. math:: \sum_i c_i (e^{u_i} - y_i u_i) + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
               \quad\text{with}\quad \|w\|_0 \le k.
 
-    Where counts have exposures (time, area, people), fit the rates with the exposures as weights,
-    ``fit(X, counts / exposure, sample_weight=exposure)``: that is the likelihood with the offset
+    For counts with exposures (time, area, people), fit the rates with the exposures as weights,
+    ``fit(X, counts / exposure, sample_weight=exposure)``. This is the likelihood with the offset
     ``log(exposure)``, and the prediction is the rate.
 
     Parameters

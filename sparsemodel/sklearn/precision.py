@@ -180,23 +180,23 @@ class SparsePrecision(_Options):
     Parameters
     ----------
     edges : int, default=10
-        At most this many; more than there are pairs is no constraint.
+        The maximum number of edges. A value larger than the number of pairs is no constraint.
     alpha, beta : float, default=None
         Bounds on the eigenvalues; None is a safe default that depends on ``S``.
     shrinkage : float, default=0.0
-        Draw the covariance towards its diagonal by that share, in [0, 1); for few samples.
+        Shrinkage of the covariance towards its diagonal, in [0, 1); useful with few samples.
     assume_centered : bool, default=False
-        Take the mean to be zero.
+        Whether to assume a mean of zero.
     backend : str or Backend, default=None
         See ``sm.available_backends()``; None lets the compiler choose.
     effort : {"low", "medium", "high"}, default="medium"
-        How long the search goes on in vain.
+        How long the search continues without improvement.
     time_limit : float, default=None
         Seconds after which the best matrix so far is taken.
     certify : bool, default=False
         Compute ``certificate_`` when fitting.
     random_state : int, RandomState instance or None, default=None
-        Of backends that draw random numbers; None is a fixed seed.
+        Seed of randomised backends; None is a fixed seed.
     verbose : bool, default=False
         Show progress on standard error.
 
@@ -209,14 +209,14 @@ class SparsePrecision(_Options):
     location_ : ndarray of shape (n_features,)
         The mean.
     edges_ : ndarray of shape (n_edges, 2)
-        Pairs ``i < j`` of variables that are joined.
+        Pairs ``i < j`` of variables that are connected by an edge.
     objective_ : float
         The objective of the fitted model.
     certificate_ : PrecisionCertificate
         With ``certify=True``: the best lower bound on it for every matrix with that many edges
         that there is without branching.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in all estimators of scikit-learn.
 
     Examples
     --------
@@ -239,7 +239,7 @@ class SparsePrecisionCV(_Options):
     """Gaussian whose number of conditional dependences is cross-validated.
 
     Like :class:`SparsePrecision`; the score is the held-out log-likelihood per sample. Every fold
-    solves for the candidates in increasing order, each from the solution before.
+    is solved for the candidates in increasing order, each from the previous solution.
 
     Parameters
     ----------

@@ -200,7 +200,7 @@ class SparseHuberRegression(_Huber, GivenK):
               \quad\text{with}\quad \|w\|_0 \le k.
 
     :math:`h_\delta(r)` is :math:`\tfrac12 r^2` up to :math:`|r| = \delta` and linear beyond, so
-    that outliers pull with a bounded force.
+    that each outlier has a bounded influence.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ class _Cox(SparseLinearModel):
         return CoxLoss().check_target(np.asarray(_in_columns(y), dtype=np.float64), "y"), 1
 
     def predict(self, X: Any) -> FloatArray:
-        """Return the logarithms of the hazards beside that of a sample of zeros.
+        """Return the log hazards relative to a sample of zeros.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class SparseCoxRegression(_Cox, GivenK):
     .. math:: F(X w;\, y, c) + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
               \quad\text{with}\quad \|w\|_0 \le k.
 
-    There is no intercept: the baseline hazard takes it up.
+    There is no intercept, because the baseline hazard absorbs it.
 
     Parameters
     ----------

@@ -154,7 +154,7 @@ def test_what_the_writer_says_stands_apart_and_is_said_to_be_unchecked(saved):
     certificate: Any = graph_loads(text) if "nats_per_sample" in body else loads(text)
     assert "time" in dict(verify(certificate, problem.form).lines)["not checked"]
     report = as_text(certificate.document())
-    start = report.index("in the words of the certificate's writer")
+    start = report.index("as stated by the author of the certificate")
     assert report.index("an oracle") > start < report.index("1999-12-31")
     for junk in ("nan", -1.0, "inf"):
         with pytest.raises(sm.CertificateError, match="target"):

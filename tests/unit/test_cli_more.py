@@ -95,7 +95,7 @@ def test_path_by_cross_validation(X: np.ndarray, capsys: pytest.CaptureFixture) 
         ("path data.csv --target y --ks 1:3 --table data.csv", Exit.OUTPUT, "exists"),
         ("path data.csv --target y --ks 1:3 --table t.txt", Exit.USAGE, ".csv"),
         ("precision chain.csv", Exit.USAGE, "--edges"),
-        ("precision chain.csv --edges -1", Exit.USAGE, "negative"),
+        ("precision chain.csv --edges -1", Exit.USAGE, "at least 0"),
         ("precision chain.csv --edges 99", Exit.USAGE, "15 edges"),
         ("precision chain.csv --edges 2 --target a", Exit.USAGE, "--target"),
         ("precision chain.csv --edges 2 --edge-list chain.csv", Exit.OUTPUT, "exists"),

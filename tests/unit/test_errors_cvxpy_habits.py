@@ -47,7 +47,7 @@ def test_names_of_cvxpy(name: str, words: str) -> None:
         (lambda w: w <= 5.0 * sm.chosen(w), "is the bound `w <= M`"),
         (
             lambda w: sm.Problem(sm.minimize(sm.ridge(w, 1.0)), np.ones(4) @ sm.chosen(w) == 2),
-            "there is `<=`",
+            "costs with `<=`",
         ),
         (lambda w: sm.negative_binomial_loss(A @ w, np.arange(12), alpha=0.5), "1 / dispersion"),
         (lambda w: sm.logistic_loss(A @ w, np.linspace(0.1, 0.9, 12)), "k in m trials"),

@@ -14,7 +14,7 @@ from sparsemodel.interfaces.self_description import (
     run_otherwise,
 )
 
-_ONE_RIDGE = "it asks for one ridge, and no free coordinates"
+_ONE_RIDGE = "it requires one ridge for all coordinates, and no free coordinates"
 
 
 def diht_9(s: Setting) -> Guarantee:

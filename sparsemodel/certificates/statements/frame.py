@@ -50,7 +50,7 @@ _MARKS = {
 }
 _CHECK_MARKS = {"checked": "yes", "taken on trust": "trust", "FAILS": "no"}
 
-_ORIGIN = "Origin, in the words of the certificate's writer (verify() does not check it)"
+_ORIGIN = "Origin, as stated by the author of the certificate (verify() does not check it)"
 
 
 def _again(record: str, command: str) -> Paragraph:
@@ -208,9 +208,7 @@ class CertificateFrame(Documented, Signposted):
                 Section("Data and fit", (Facts([*(about or {}).items()]),), folded=False),
                 Section("Numbers", (*self._gauge(), numbers), folded=False),
                 Section(f"{title} ({len(sizes.rows)})", (sizes,), folded=False),
-                Section(
-                    f"What it rests on ({len(checks)})", (Checklist(checks), again), folded=False
-                ),
+                Section(f"Assumptions ({len(checks)})", (Checklist(checks), again), folded=False),
                 *self._details(),
                 Section(_ORIGIN, (Facts(self._origin()), *self._pictures())),
             ),

@@ -11,9 +11,8 @@ from sparsemodel.documents.documented import Documented
 from sparsemodel.interfaces.self_description import Constants, Guarantee
 
 _SIDES = (
-    "M is not below the first of its numbers and m not above the second of its own: supports that "
-    "were found attain them. M is not above its second number and m not below its first: these "
-    "hold for every support."
+    "The ranges contain the constants. The lower end for M and the upper end for m are attained on "
+    "some support; the other ends hold for every support."
 )
 
 

@@ -34,9 +34,9 @@ from sparsemodel.interfaces import SparseRegression
 
 NAME = "path"
 USAGE = "path DATA --target COLUMN --ks KS [options]"
-SUMMARY = "models for a range of k, and the choice of one"
+SUMMARY = "fit models for a range of k, and select one"
 DESCRIPTION = """\
-Solve for every k of a range, each from its neighbours, and choose one of the models by an
+Solve for every k of a range, starting from its neighbours, and select one of the models by an
 information criterion or by cross-validation.
 """
 EPILOG = """\
@@ -60,7 +60,7 @@ class Choice:
 
     ks: list[int] | None = option("the values of k, see below", metavar="KS", kind=ks_of)
     ridges: list[float] | None = option(
-        "choose among these ridges, too, for example 0.001,0.1,1 (in place of --ridge)",
+        "select the ridge as well, for example from 0.001,0.1,1 (instead of --ridge)",
         metavar="LAMBDAS",
         kind=ridges_of,
     )
@@ -69,15 +69,15 @@ class Choice:
         "end the path with the k done by then", metavar="SECONDS", kind=positive
     )
     select: str | None = option(
-        f"{', '.join(_RULES)} (default: ebic; cv for losses that are no likelihoods)",
+        f"{', '.join(_RULES)} (default: ebic; cv for losses that are not likelihoods)",
         metavar="RULE",
         choices=_RULES,
     )
-    folds: int = option("of cv (default: 5)", metavar="N", kind=int, default=5)
+    folds: int = option("number of folds for cv (default: 5)", metavar="N", kind=int, default=5)
     one_standard_error: bool = flag(
         "cv: take the smallest k within one standard error of the best mean"
     )
-    seed: int = option("of the folds (default: 0)", kind=int, default=0)
+    seed: int = option("seed of the folds (default: 0)", kind=int, default=0)
 
 
 @final

@@ -47,22 +47,22 @@ examples:
   sparsemodel predict model.json new.csv
   sparsemodel solve news.svm --loss logistic --k 50 --json | jq .support
 
-which loss, by what the target is:
-  a number                 squared; huber or absolute where outliers should count less
-  a number to stay below   quantile, with --tau 0.9 to be right nine times in ten
+which loss, by target:
+  a number                 squared; huber or absolute to reduce the influence of outliers
+  a quantile of a number   quantile, for example with --tau 0.9
   one of two classes       logistic; squared-hinge, smoothed-hinge, hinge (support vectors)
   one of several classes   multinomial
-  a count                  poisson; negative-binomial where counts vary more
-  a positive amount        gamma; tweedie where some are zero
+  a count                  poisson; negative-binomial if counts vary more
+  a positive amount        gamma; tweedie if some are zero
 
-which k: `sparsemodel path` compares models of several sizes and names one.
+which k: `sparsemodel path` compares models of several sizes and selects one.
 
-Text that is no target is a category: a column for each but the first (colour[red]), which count
-as one. The target is a number, or text, which is classes.
+A feature column of text is a category: it becomes one column for each category except the first
+(colour[red]), and these count as one feature. A target of text is read as classes.
 
-An intercept is in the model and not counted, unless --no-intercept. The status says whether the
-run came to its end; how good the answer is, only the certificate says: no model with at most K
-coefficients lies below its bound. If the gap is wide, a larger --ridge narrows it.
+The model has an intercept, which is not counted, unless --no-intercept. The status says whether
+the run finished. The certificate says how good the model is: no model with at most K coefficients
+has an objective below its bound. If the gap is large, a larger --ridge makes it smaller.
 """
 
 
@@ -71,7 +71,9 @@ coefficients lies below its bound. If the gap is wide, a larger --ridge narrows 
 class Output(OutputOptions):
     """What is written and printed."""
 
-    coefficients: Path | None = option("the nonzero ones: .csv", metavar="FILE", kind=output_file)
+    coefficients: Path | None = option(
+        "write the nonzero coefficients: .csv", metavar="FILE", kind=output_file
+    )
     model: Path | None = model_option()
 
     def files(self) -> tuple[OutputFile, ...]:

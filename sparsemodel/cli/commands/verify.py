@@ -20,8 +20,8 @@ USAGE = "verify CERTIFICATE --data DATA [options]"
 SUMMARY = "recompute a certificate from the data without trusting the file"
 DESCRIPTION = """\
 Declare the problem again from the data and recompute every number of the certificate. The options
-of the problem are taken from the certificate where `sparsemodel solve` wrote it, and printed, so
-that you see what was proved; options given here come on top of them.
+of the problem are read from certificates that `sparsemodel solve` wrote, and printed, so that you
+see what was proved; options given here are added to them.
 """
 EPILOG = """\
 examples:
@@ -29,7 +29,7 @@ examples:
   sparsemodel verify certificate.json --data houses.csv --target price --k 8
   sparsemodel verify certificate.json --data houses.csv --cross-check
 
-Exit code 0 says that the certificate holds, 7 that it does not.
+Exit code 0 means that the certificate holds, 7 that it does not.
 """
 
 
@@ -39,7 +39,7 @@ class Options:
     """Which certificate, which data, and options of the problem on top of those in the file."""
 
     certificate: Path = positional("CERTIFICATE", "a .json file", kind=Path)
-    data: str = option("the data it is about, from your own source", metavar="DATA", required=True)
+    data: str = option("the data, from your own source", metavar="DATA", required=True)
     cross_check: bool = flag("also solve the relaxation with CVXPY, from its algebraic form")
     json: bool = flag("print JSON")
     problem: RegressionOptions = part()

@@ -96,7 +96,7 @@ class Plan(Documented):
         if np.isfinite(self.clear_from) and len(self.stages) > 1:
             ends.append(f"each chosen entry is worth {self.clear_from:g} times what another gains")
         if ends:
-            rows.append(("ends early", f"where {', or where '.join(ends)}"))
+            rows.append(("ends early", f"if {', or if '.join(ends)}"))
         return rows
 
     def document(self) -> Document:

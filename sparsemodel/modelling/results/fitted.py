@@ -76,17 +76,16 @@ class Fitted(Signposted):
         Parameters
         ----------
         new
-            As the data matrix of the loss: shape ``(n, p)``. Columns of a data frame are found by
-            their names, whatever their order and what else it has, where the model was declared on
-            a data frame (or on a variable with ``names=``); those with coefficients of zero may
-            be absent.
+            New observations, shape ``(n, p)`` as the data matrix of the loss. If the model was
+            declared with a data frame (or a variable with ``names=``), columns of a data frame are
+            found by name, in any order; columns with a zero coefficient may be missing, and other
+            columns are ignored.
         kind
-            ``"response"`` for values of the target: for counts and amounts with the log link their
-            means, for classes their labels (where the target was numbers, 0 and 1, or 0 to
-            ``m - 1``). ``"probability"`` for those of the classes: of two that of the second one,
-            which is the larger number or comes later in sorted order; of more, one column for each
-            (of ordered ones what is between the thresholds).
-            ``"linear"`` for ``A @ w + c``.
+            ``"response"`` returns predictions of the target: means for counts and amounts with the
+            log link, labels for classes (0 and 1, or 0 to ``m - 1``, if the target was numbers).
+            ``"probability"`` returns probabilities of classes: for two classes that of the second
+            one in sorted order, for more one column for each.
+            ``"linear"`` returns ``A @ w + c``.
 
         Returns
         -------
@@ -95,10 +94,10 @@ class Fitted(Signposted):
         Raises
         ------
         DataError
-            When columns are missing, or their number is another.
+            When columns are missing, or their number is wrong.
         ModelError
-            When the problem has not one loss whose prediction is ``A @ w`` and constants; when
-            there are no probabilities.
+            When the problem does not have exactly one loss of ``A @ w`` plus constants, or the loss
+            has no probabilities.
 
         Examples
         --------
@@ -118,16 +117,16 @@ class Fitted(Signposted):
     def summary(self) -> Summary:
         """Return measures of the fit, and standard errors of the coefficients on their support.
 
-        R2, the deviance that is explained, accuracy and AUC are about the observations that the
-        model was made from. Standard errors are those of maximum likelihood without the ridge:
-        roots of the diagonal of :math:`\\phi H^{-1}`, with the Hessian of the loss on the support
-        and the dispersion :math:`\\phi` (the residual variance, of squared losses). They do not
-        know that the support was chosen, and are too small therefore.
+        R2, deviance explained, accuracy and AUC refer to the training data. Standard errors are
+        those of maximum likelihood without the ridge: square roots of the diagonal of
+        :math:`\\phi H^{-1}`, with the Hessian of the loss on the support and the dispersion
+        :math:`\\phi` (for squared losses the residual variance). They ignore the selection of the
+        support, and are therefore too small.
 
         Raises
         ------
         ModelError
-            For problems with several losses, and those that are no regressions.
+            For problems with several losses, and for problems that are not regressions.
 
         Examples
         --------
