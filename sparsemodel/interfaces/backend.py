@@ -27,7 +27,7 @@ from sparsemodel.interfaces.loss.facets import (
     Quadratic,
     TwiceDifferentiable,
 )
-from sparsemodel.interfaces.numeric import FloatArray, IntArray
+from sparsemodel.interfaces.numeric import FloatArray, IntArray, check_options
 from sparsemodel.interfaces.objective import Objective, Point
 from sparsemodel.interfaces.self_description import Prior, Role, Theorem
 
@@ -222,6 +222,9 @@ class IterativeBackend(Backend, Generic[State]):
     """
 
     default_max_iter: ClassVar[int] = 1000
+
+    def __post_init__(self) -> None:
+        check_options(self)  # a backend that has others names them in a `__post_init__` of its own
 
     @abstractmethod
     def init(self, objective: Objective, context: Context) -> State:

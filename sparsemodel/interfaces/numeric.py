@@ -125,11 +125,15 @@ def whole_number(
     return number
 
 
+_COMMON = {"max_iter": "at least 0", "tol": "at least 0"}
+"""What the options that most backends have must be."""
+
+
 def check_options(options: object, **allowed: str) -> None:
     """Raise :class:`ModelError` unless the options of a backend are what is allowed, in words.
 
     Words are joined by ``or``: ``positive``, ``at least 1``, ``in [0, 1)``, ``None``, texts in
-    quotes.
+    quotes. ``max_iter`` and ``tol`` must be at least 0 unless something else is said of them.
 
     Examples
     --------
@@ -138,7 +142,8 @@ def check_options(options: object, **allowed: str) -> None:
     Traceback (most recent call last):
     sparsemodel.interfaces.errors.ModelError: tol must be in (0, 1) or None, not 1.
     """
-    for name, words in allowed.items():
+    common = {name: words for name, words in _COMMON.items() if hasattr(options, name)}
+    for name, words in (common | allowed).items():
         value = getattr(options, name)
         if not any(_allows(word, value) for word in words.split(" or ")):
             raise ModelError(f"{name} must be {words}, not {shown(value)}.")

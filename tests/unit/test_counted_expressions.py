@@ -299,3 +299,18 @@ def test_entries_whose_difference_is_zero_are_equal_to_the_last_digit() -> None:
         rounded = np.round(v, 9)
         assert different == sum(rounded[i] != rounded[j] for i, j in tree)
         assert solution.value == pytest.approx(np.mean((A @ v - b) ** 2) / 2.0, rel=1e-9)
+
+
+def test_changes_from_period_to_period() -> None:
+    P, A = 5, np.random.default_rng(11).standard_normal((24, 5))
+    W, changes = sm.Variable((3, P)), [sm.Variable(P) for _ in range(3)]
+    held = [np.eye(P)[0], np.eye(P)[0] + np.eye(P)[3], np.eye(P)[0] + np.eye(P)[3] - np.eye(P)[1]]
+    targets = [A @ w for w in held]
+    loss = sm.minimize(sum(sm.squared_loss(A @ W[t], targets[t]) for t in range(3)))
+    assert sm.Problem(loss, [sm.card(W[t] - W[t - 1]) <= 1 for t in (1, 2)]).solve().value < 1e-12
+    changed = np.abs(np.diff(W.value, axis=0)) > 1e-12
+    assert [np.flatnonzero(d).tolist() for d in changed] == [[3], [1]]
+    sums = [sum(changes[1 : t + 1], changes[0]) for t in range(3)]
+    loss = sm.minimize(sum(sm.squared_loss(A @ sums[t], targets[t]) for t in range(3)))
+    assert sm.Problem(loss, [sm.card(d) <= 1 for d in changes[1:]]).solve().value < 1e-12
+    assert [np.flatnonzero(d.value).tolist() for d in changes[1:]] == [[3], [1]]

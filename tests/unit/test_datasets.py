@@ -108,3 +108,8 @@ def test_a_damaged_file_is_an_error_that_says_so(tmp_path: Path) -> None:
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(DataError, match="ecg, golub, khan, lucas"):
         archive.read_entry(SHIPPED, "iris")
+
+
+def test_a_data_set_that_is_not_shipped_is_answered_by_those_that_are() -> None:
+    with pytest.raises(AttributeError, match=r"load_iris.*data sets are load_ecg, load_golub"):
+        datasets.load_iris()

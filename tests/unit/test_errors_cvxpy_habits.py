@@ -85,6 +85,8 @@ def test_names_of_cvxpy(name: str, words: str) -> None:
         (lambda w: sm.logistic_loss(A @ w, ["lo", "mid", "hi"] * 4), "'hi', 'lo', 'mid' are 0"),
         (lambda w: 0 <= w <= 1, "two constraints"),
         (lambda w: sm.card(w) < 3, "k - 1"),
+        (lambda w: sm.Problem(sm.minimize(sm.squared_loss(w, B[:4]))).path(), r"path\(k\) needs k"),
+        (lambda w: sm.logistic_loss(A @ w), "needs target"),
         (lambda w: sm.card(A @ w, axis=1) <= 2, "counts entries"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
@@ -190,3 +191,13 @@ def test_options_are_what_the_words_say(words: str, fits: list, wrong: list) -> 
     for value in wrong:
         with pytest.raises(sm.ModelError, match="step must be"):
             check_options(SimpleNamespace(step=value), step=words)
+
+
+@pytest.mark.parametrize("name", [backend.name for backend in sm.available_backends()])
+def test_every_backend_refuses_iterations_and_tolerances_below_zero(name: str) -> None:
+    kind = getattr(sm.backends, name)
+    options = {f.name for f in dataclasses.fields(kind)} & {"max_iter", "tol"}
+    for option in options:
+        for value in (-1, float("nan")):
+            with pytest.raises(sm.ModelError, match=f"^{option} must be"):
+                kind(**{option: value})

@@ -391,17 +391,3 @@ def test_more_than_there_are_means_all() -> None:
     k.value = 2
     assert problem.solve().value > everything
     assert problem.path(k, range(3, 20)).k.tolist() == [3, 4, 5]
-
-
-def test_changes_from_period_to_period() -> None:
-    W, changes = sm.Variable((3, P)), [sm.Variable(P) for _ in range(3)]
-    held = [np.eye(P)[0], np.eye(P)[0] + np.eye(P)[3], np.eye(P)[0] + np.eye(P)[3] - np.eye(P)[1]]
-    targets = [A @ w for w in held]
-    loss = sm.minimize(sum(sm.squared_loss(A @ W[t], targets[t]) for t in range(3)))
-    assert sm.Problem(loss, [sm.card(W[t] - W[t - 1]) <= 1 for t in (1, 2)]).solve().value < 1e-12
-    changed = np.abs(np.diff(W.value, axis=0)) > 1e-12
-    assert [np.flatnonzero(d).tolist() for d in changed] == [[3], [1]]
-    sums = [sum(changes[1 : t + 1], changes[0]) for t in range(3)]
-    loss = sm.minimize(sum(sm.squared_loss(A @ sums[t], targets[t]) for t in range(3)))
-    assert sm.Problem(loss, [sm.card(d) <= 1 for d in changes[1:]]).solve().value < 1e-12
-    assert [np.flatnonzero(d.value).tolist() for d in changes[1:]] == [[3], [1]]

@@ -164,6 +164,8 @@ def run(options: Options) -> int:
     model, output = options.problem.model, options.output
     if (model.edges is None) == (options.choice.among is None):
         raise UsageError("Say how many edges there may be with --edges K, or --among KS.")
+    if model.edges is not None and model.edges < 0:
+        raise UsageError(f"--edges must be at least 0, not {model.edges}.")
     output.check(options.data)
     table = options.problem.file.read(options.data)
     _refuse_dependent(table, model)

@@ -258,8 +258,7 @@ _ARGUMENTS = {
     "integer": "the values of variables are real numbers; only the nonzero entries are selected",
     "lb": _BOUND,
     "link": "it has one link; sm.poisson_loss has log, identity and sqrt, sm.gamma_loss log and "
-    "inverse, sm.inverse_gaussian_loss the canonical one. Others are not convex, or a "
-    "sm.custom_loss",
+    "inverse. Others are not convex, or a sm.custom_loss",
     "offset": "add it to the prediction: `A @ w + offset`",
     "quantile": "the level is `tau=`",
     "solver": "name the algorithm with `backend=`; sm.available_backends() lists them",
@@ -274,8 +273,7 @@ _ARGUMENTS_OF = {
     ("solution.predict", "exposure"): "of new rows write `(new @ w + c + np.log(exposure)).value`",
 }
 _POSITIONS = {
-    "sm.cox_loss": "Times and events are two columns, `np.column_stack([time, event])`; strata a "
-    "third.",
+    "sm.cox_loss": "Times, events and strata are columns: `np.column_stack([time, event])`.",
     "sm.Variable": "The shape of a matrix is a tuple, `sm.Variable((p, m))`.",
     "sm.Parameter": "The shape of a matrix is a tuple, `sm.Parameter((n, p))`.",
 }
@@ -297,21 +295,24 @@ def taking_only_its_own(function: Callable[P, R]) -> Callable[P, R]:
     code = function.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     places = math.inf if code.co_flags & CO_VARARGS else code.co_argcount
-    what = "sm." + function.__qualname__.removesuffix(".__init__")
-    what = what.replace("sm.Fitted.", "solution.")
+    own = [name for name in known[: code.co_argcount] if name != "self"]
+    needed = own[: len(own) - len(function.__defaults__ or ())]
+    selves = code.co_argcount - len(own)
+    name = function.__qualname__.removesuffix(".__init__")
+    what = f"sm.{name}".replace("sm.Fitted.", "solution.")
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         if not kwargs.keys() <= set(known):
             refuse_argument(next(name for name in kwargs if name not in known), known, what)
         if len(args) > places:
-            named = [name for name in known[: code.co_argcount] if name != "self"]
-            given = len(args) - code.co_argcount + len(named)
             hint = _POSITIONS.get(what, "Write the names of the others, `name=value`.")
-            raise DataTypeError(
-                f"{what} takes {', '.join(named) or 'nothing'} by position, and {given} values "
-                f"were given. {hint}"
-            )
+            takes = f"{', '.join(own) or 'nothing'} by position"
+            given = f"{len(args) - selves} values were given"
+            raise DataTypeError(f"{what} takes {takes}, and {given}. {hint}")
+        missing = [name for name in needed[max(len(args) - selves, 0) :] if name not in kwargs]
+        if missing:
+            raise DataTypeError(f"{what}({', '.join(needed)}) needs {' and '.join(missing)}.")
         return function(*args, **kwargs)
 
     return called
@@ -332,8 +333,7 @@ def refuse_argument(name: str, known: Iterable[str], what: str) -> NoReturn:
 class Symbolic(Signposted):
     """A part of a model: it has operators, and no value that Python or NumPy could read.
 
-    Without this an unknown would be true in ``if w:``, and ``np.exp(w)`` or ``float(w)`` would end
-    in words about types alone.
+    Without this an unknown would be true in ``if w:``.
     """
 
     __slots__ = ()

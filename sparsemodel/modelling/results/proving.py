@@ -38,7 +38,7 @@ def prove(
     The time is what :func:`~sparsemodel.numerics.budget.budget` leaves.
     """
     limit = budget().limit
-    gap = real_number(gap, where="gap", minimum=0.0)
+    gap = real_number(gap, where="gap", minimum=1e-9)
     earlier = _earlier(resume, compiled)
     log = ProofLog(sys.stderr) if verbose and sys.stderr is not None else None
 

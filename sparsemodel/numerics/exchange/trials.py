@@ -207,7 +207,7 @@ class ExchangeTrials:
 
         The objective judges all of them: the model may promise a loss where it falls.
         """
-        if not self._plain or self._objective.quadratic or self.clear(point):
+        if not self._plain or self._objective.quadratic or rounds.enough or self.clear(point):
             return None
         size, many = self._counted(point).size, side_by_side(self._objective, point.support.size)
         found = self._models.runners_up(point, min(many, _BESIDE)) if many else None
