@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
@@ -121,7 +120,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     Perturbations read next to no data, and some are searched side by side. Before a search of 16
     units or more ends, 2, 4, 8, ... are taken out one after the other and replaced; before one of
     six or fewer, or of more where perturbations have ended at eight supports, the best supports of
-    all sizes up to one more are searched side by side. Where there are fewer observations than
+    all sizes up to one more are searched side by side. Where units have a price supports of up to
+    three units more and fewer are perturbed, too. Where there are fewer observations than
     units, two to four for each that may be chosen, and a support leaves next to nothing, another
     may fit exactly: small problems are then perturbed five times as long. With many columns those
     that promise most are priced, and all of them before the search ends. Perturbations draw from
@@ -290,8 +290,10 @@ def _quadratic(
     state.rounds.count(ends, better=better)
     if state.rounds.enough and _nearly_fits(objective, state.point):
         state.rounds.prolong(_LONGER)
-    if not better and state.rounds.enough:
-        better = _further(objective, state.rounds, search, over)
+    # Ends of perturbed supports tell of their own size, a price of others, too.
+    none = state.rounds.none_better(search.support.tobytes(), search.sure)
+    if not better and (state.rounds.enough or (none and objective.cardinality.price)):
+        better = _further(objective, state.rounds, search, context)
     if not better:
         return state.point, True, search.size
     point = _point(objective, search)
@@ -301,10 +303,12 @@ def _quadratic(
 
 
 def _further(
-    objective: Objective, rounds: Rounds, search: ExchangeSearch, over: Callable[[], bool]
+    objective: Objective, rounds: Rounds, search: ExchangeSearch, context: Context
 ) -> bool:
     """Look further before the search ends; True when that leads to a better support."""
-    size, sparsity = search.size, objective.cardinality
+    size, sparsity, over = search.size, objective.cardinality, context.limits.expired
+    if sparsity.price and search.resized(context.rng, over):
+        return True
     if size >= _SWINGS:
         return search.swing(over)
     few = size <= _FEW or rounds.ends >= _VARIED

@@ -111,3 +111,28 @@ def test_a_path_charges_the_price_that_was_declared() -> None:
         for k, value in zip(path.k, path.objective, strict=True):
             alone = sm.Problem(sm.minimize(fit + price * sm.card(w)), sm.card(w) <= int(k))
             assert value == pytest.approx(alone.solve("exhaustive").value, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "units", "price", "seed"),
+    [(120, 60, 6, 0.002, 43), (120, 60, 6, 0.005, 46), (60, 120, 8, 0.01, 49)],
+)
+def test_a_price_is_no_worse_than_limits_on_the_sizes_beside(
+    rows: int, columns: int, units: int, price: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    noise = rng.standard_normal((rows, columns))
+    A = noise.copy()
+    for j in range(1, columns):
+        A[:, j] = 0.9 * A[:, j - 1] + np.sqrt(0.19) * noise[:, j]
+    truth = np.zeros(columns)
+    truth[rng.choice(columns, units, False)] = rng.standard_normal(units)
+    w = sm.Variable(columns)
+    loss = sm.squared_loss(A @ w - (A @ truth + 0.5 * rng.standard_normal(rows)))
+    goal = loss + sm.ridge(w, 1e-2)
+    priced = sm.Problem(sm.minimize(goal + price * sm.card(w))).solve()
+    size = np.count_nonzero(w.value)
+    for k in range(size - 3, size + 4):
+        limited = sm.Problem(sm.minimize(goal), sm.card(w) <= k).solve()
+        held = limited.value + price * np.count_nonzero(w.value)
+        assert priced.value <= held * (1.0 + 1e-9)

@@ -55,6 +55,18 @@ def with_cheapest_replaced(now: Exchanges, many: int, price: float, refresh: int
     return trial
 
 
+def of_size_beside(now: Exchanges, many: int) -> Exchanges:
+    """Return a copy of the only support with the best other, or without the cheapest member."""
+    trial = now.tiled(1)
+    if many < 0:
+        trial.remove(int(np.argmin(trial.removals()[0])))
+        return trial
+    into = int(np.argmax(trial.insertions()[0]))
+    trial.fetch(np.array([into]))
+    trial.insert(into)
+    return trial
+
+
 def removal_costs(objective: Objective, point: Point) -> FloatArray | None:
     r"""Return by how much dropping each unit of the support raises the objective.
 

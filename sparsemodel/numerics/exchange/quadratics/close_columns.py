@@ -94,3 +94,20 @@ def _pairs(search: Exchanges) -> list[IntArray]:
             for a in np.flatnonzero((apart <= _CLOSE**2) & (apart > _ROUNDING**2))
         ]
     return [np.array(pair) for _, *pair in sorted(found)[:_PROPOSED]]
+
+
+def joined(here: Exchanges, together: IntArray, most: int) -> Exchanges:
+    """Return the only support with the coordinates ``together``, of ``most`` members if it can be.
+
+    Others that cost least leave one by one.
+    """
+    members, trial = np.union1d(here.members[0], together), here.tiled(1)
+    while True:
+        trial.reset(members)
+        if trial.size < len(members) or len(members) <= most:
+            return trial
+        costs = trial.removals()[0]
+        costs[np.isin(members, together)] = np.inf
+        if not np.isfinite(costs.min()):
+            return trial
+        members = np.delete(members, int(np.argmin(costs)))

@@ -11,7 +11,7 @@ import numpy as np
 from sparsemodel.interfaces import FloatArray, IntArray, Objective
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, descend_abreast, least_gain
-from sparsemodel.numerics.exchange.quadratics.close_columns import proposals
+from sparsemodel.numerics.exchange.quadratics.close_columns import joined, proposals
 from sparsemodel.numerics.exchange.quadratics.forward import forward_selection
 from sparsemodel.numerics.exchange.quadratics.perturbations import (
     completed,
@@ -22,7 +22,7 @@ from sparsemodel.numerics.exchange.quadratics.perturbations import (
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import searches_for
 from sparsemodel.numerics.exchange.quadratics.runners_up import runners_up
-from sparsemodel.numerics.exchange.removal import clear_from, with_cheapest_replaced
+from sparsemodel.numerics.exchange.removal import clear_from, of_size_beside, with_cheapest_replaced
 from sparsemodel.numerics.exchange.support_factor import has_common_hessian
 from sparsemodel.numerics.support.hard_threshold import top_k
 
@@ -41,6 +41,9 @@ _ABREAST, _ENTRIES = 24, 2**18
 it, in a sixth more time."""
 _TOGETHER = 12
 """Rows that are read together while a support is filled, where there are many columns."""
+_RESIZED = 3
+"""Sizes above and below that are searched where units have a price. Of 50 problems with 5 to 37
+units, columns correlated by .9, 10 ended up to 1.3 % higher without, in two thirds of the time."""
 _PLENTY = 1500
 """Numbers of a table of prices from which fewer searches side by side take clearly less time."""
 _ALIKE = 0.9
@@ -272,6 +275,21 @@ class ExchangeSearch:
             many *= 2
         return better
 
+    def resized(self, rng: np.random.Generator, over: Callable[[], bool]) -> bool:
+        """Search among supports of one, two, ... members more or fewer; True when that helps."""
+        best = here = self._current
+        for many in (1, -1):
+            self._current = here
+            for _ in range(_RESIZED):
+                if over() or not 2 <= self.size + many <= self._most:
+                    break
+                self._current = of_size_beside(self._current, many)
+                self.perturb(rng, over)
+                if self.gain > _worth(best, self._price) + self._threshold(here):
+                    best = self._current
+        self._current = best
+        return best is not here
+
     def _improve_together(self, over: Callable[[], bool]) -> bool:
         """Add columns that nearly depend on others; False when that is worth nothing.
 
@@ -284,17 +302,7 @@ class ExchangeSearch:
         for together in proposals(here):
             if over():
                 break
-            members = np.union1d(here.members[0], together)
-            trial = here.tiled(1)
-            while True:
-                trial.reset(members)
-                if trial.size < len(members) or len(members) <= self._most:
-                    break
-                costs = trial.removals()[0]
-                costs[np.isin(members, together)] = np.inf
-                if not np.isfinite(costs.min()):
-                    break
-                members = np.delete(members, int(np.argmin(costs)))
+            trial = joined(here, together, self._most)
             if trial.size > self._most:
                 continue
             if _worth(trial, self._price) > self.gain + self._threshold(trial):
@@ -378,9 +386,7 @@ class ExchangeSearch:
             times = copies if self._easy else max(1, round(copies / 2 / len(ends)))
             values, ends = values.repeat(times), ends.repeat(times, axis=0)
             if not (self._easy or self._likeness <= _ALIKE) and self.rows.ahead(among[1]):
-                here.fetch(
-                    places_of(here, among[1])
-                )  # together, as all columns are searched from now on
+                here.fetch(places_of(here, among[1]))  # together: all are searched from now on
         order = np.argsort(-values, kind="stable")
         return values[order], ends[order]
 
