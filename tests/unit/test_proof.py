@@ -199,3 +199,14 @@ def test_a_search_that_rounding_leaves_nothing_to_bound_does_not_say_that_it_clo
     proof = problem.prove(time_limit=1.0)
     assert proof.proof is not None
     assert (proof.relative_gap <= 1e-4) == (proof.proof["summary"]["ended"] == "closed")
+
+
+def test_a_search_whose_parts_leave_a_gap_does_not_say_that_it_closed() -> None:
+    rng = np.random.default_rng(2)
+    A = rng.standard_normal((12, 4))
+    y = A @ rng.standard_normal(4) + 0.5 * rng.standard_normal(12)
+    w = sm.Variable(4)
+    goal = sm.minimize(sm.huber_loss(A @ w, y, delta=0.5))
+    proof = sm.Problem(goal, sm.card(sm.diff(w)) <= 2, w >= 0).prove()
+    assert proof.proof is not None
+    assert (proof.relative_gap <= 1e-4) == (proof.proof["summary"]["ended"] == "closed")
