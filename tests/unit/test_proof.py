@@ -182,7 +182,7 @@ def test_what_it_cannot_do_is_said():
 def test_senseless_arguments_are_refused():
     a, b = data()
     _, problem = make(a, b, 3)
-    with pytest.raises(DataError, match="gap"):
+    with pytest.raises(sm.ModelError, match="gap"):
         problem.prove(gap=0.0)
     with pytest.raises(DataError, match="infeasible"):
         prove(problem.form, np.ones(20))
