@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.certificates import verify
+from sparsemodel.checker.__main__ import main as check
 from sparsemodel.designs import DenseDesign, OnesDesign, StackedDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
 from sparsemodel.losses import (
@@ -19,6 +22,7 @@ from sparsemodel.losses import (
     SquaredHingeLoss,
     SquaredLoss,
 )
+from sparsemodel.modelling.goal import Minimize
 from sparsemodel.numerics import RegressionObjective, minimise_on_support
 from sparsemodel.numerics.objectives.closing import Closing
 
@@ -150,3 +154,45 @@ def test_a_large_offset_is_no_reason_to_stop():
     solution = declared.solve("gp > local_search")
     assert not any("nothing is left" in note for note in solution.notes)
     assert solution.indices.tolist() == [0, 9]
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", ["squared", "huber", "logistic", "poisson", "absolute"])
+def test_a_bound_on_one_side_of_what_is_not_counted_costs_nothing_where_it_is_idle(
+    name: str, seed: int, tmp_path: Path
+) -> None:
+    """Its slope vanishes at the minimum, and rounding says on which side of zero it lies."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((30, 6))
+    y = A[:, 0] + 0.5 + rng.standard_normal(30)
+    w, c, d = sm.Variable(6), sm.Variable(nonneg=True), sm.Variable()
+    u = A @ w + c + A[:, 5] ** 2 * d
+    signs, counts = np.where(y > 0.0, 1.0, -1.0), np.abs(np.round(3.0 * y))
+    loss, target = {
+        "squared": (sm.squared_loss, y),
+        "huber": (sm.huber_loss, y),
+        "logistic": (sm.logistic_loss, signs),
+        "poisson": (sm.poisson_loss, counts),
+        "absolute": (sm.absolute_loss, y),
+    }[name]
+    goal = sm.minimize(loss(u, target) + sm.ridge(w, 0.05))
+    problem = sm.Problem(goal, sm.card(w) <= 2, d <= 0.4)
+    best = min(
+        problem_on(goal, w, d, support).solve().value
+        for support in itertools.combinations(range(6), 2)
+    )
+    np.savez(tmp_path / "data.npz", A=A, y=y, signs=signs, counts=counts, square=A[:, 5] ** 2)
+    problem.solve()
+    for certificate in (problem.certify(), problem.prove()):
+        assert certificate.bound <= best + 1e-9 * abs(best)
+        assert certificate.relative_gap <= 1e-4
+        verify(certificate, problem.form)
+        certificate.save(tmp_path / "certificate.json")
+        assert check([str(tmp_path / "certificate.json"), str(tmp_path / "data.npz")]) == 0
+
+
+def problem_on(
+    goal: Minimize, w: sm.Variable, d: sm.Variable, support: tuple[int, ...]
+) -> sm.Problem:
+    others = [j for j in range(6) if j not in support]
+    return sm.Problem(goal, sm.card(w) <= 2, d <= 0.4, w[others] == 0.0)

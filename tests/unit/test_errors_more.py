@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -58,3 +60,10 @@ def test_exchanged_letters_are_seen(typed: str, meant: str) -> None:
     problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, B)), sm.card(w) <= 2)
     with pytest.raises(sm.SparseModelError, match=f"Did you mean '{meant}'"):
         problem.solve(typed)
+
+
+def test_a_name_that_was_meant_is_suggested_once() -> None:
+    with pytest.raises(AttributeError) as error:
+        sm.squard_loss  # noqa: B018
+    shown = "".join(traceback.format_exception(error.value))
+    assert shown.splitlines()[-1].count("squared_loss") == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import traceback
 from itertools import combinations, product
 
 import cvxpy as cp
@@ -231,13 +230,6 @@ def test_messages_say_what_to_write(write, words) -> None:
         sm.Problem(sm.minimize(write(w)), sm.card(w) <= 2)
     assert words in str(error.value)
     assert "array([" not in str(error.value)
-
-
-def test_a_name_that_was_meant_is_suggested_once() -> None:
-    with pytest.raises(AttributeError) as error:
-        sm.squard_loss  # noqa: B018
-    shown = "".join(traceback.format_exception(error.value))
-    assert shown.splitlines()[-1].count("squared_loss") == 1
 
 
 def test_options_and_parameters_that_there_are_not() -> None:

@@ -182,7 +182,7 @@ def test_what_it_cannot_do_is_said():
 def test_senseless_arguments_are_refused():
     a, b = data()
     _, problem = make(a, b, 3)
-    with pytest.raises(DataError, match="gap"):
+    with pytest.raises(sm.ModelError, match="gap"):
         problem.prove(gap=0.0)
     with pytest.raises(DataError, match="infeasible"):
         prove(problem.form, np.ones(20))
@@ -197,5 +197,16 @@ def test_a_search_that_rounding_leaves_nothing_to_bound_does_not_say_that_it_clo
     w = sm.Variable(80)
     problem = sm.Problem(sm.minimize(sm.squared_loss(bumps @ w, y)), sm.card(w) <= 5)
     proof = problem.prove(time_limit=1.0)
+    assert proof.proof is not None
+    assert (proof.relative_gap <= 1e-4) == (proof.proof["summary"]["ended"] == "closed")
+
+
+def test_a_search_whose_parts_leave_a_gap_does_not_say_that_it_closed() -> None:
+    rng = np.random.default_rng(2)
+    A = rng.standard_normal((12, 4))
+    y = A @ rng.standard_normal(4) + 0.5 * rng.standard_normal(12)
+    w = sm.Variable(4)
+    goal = sm.minimize(sm.huber_loss(A @ w, y, delta=0.5))
+    proof = sm.Problem(goal, sm.card(sm.diff(w)) <= 2, w >= 0).prove()
     assert proof.proof is not None
     assert (proof.relative_gap <= 1e-4) == (proof.proof["summary"]["ended"] == "closed")

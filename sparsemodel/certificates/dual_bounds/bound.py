@@ -43,6 +43,7 @@ from sparsemodel.certificates.dual_bounds.gains import (
     unit_gains,
 )
 from sparsemodel.certificates.dual_bounds.unpenalised import (
+    endless_coordinates,
     exact_neighbour,
     free_columns,
     unbounded_coordinates,
@@ -153,13 +154,12 @@ def dual_bound(
         distances = gradient_distance(form, points, at, having=having)
     if balanced is not None:
         index = np.union1d(index, balanced)
-    if index.size:
-        if not form.traits.conjugable:
-            return nothing("a coordinate has no ridge and no bounds", method)
-        near = exact_neighbour(form, free_columns(form, index), points, distances)
-        if isinstance(near, str):
-            return nothing(near, method)
-        distances = near
+    if index.size and not form.traits.conjugable:
+        return nothing("a coordinate has no ridge and no bounds", method)
+    near = _balanced(form, points, distances, index, delta)
+    if isinstance(near, str):
+        return nothing(near, method)
+    distances, index = near
     pieces: list[TermBound] = []
     for term, a, distance in zip(form.terms, points, distances, strict=True):
         piece = term_bound(term, a, distance)
@@ -167,6 +167,32 @@ def dual_bound(
             return nothing(piece, method)
         pieces.append(piece)
     return _assemble(form, pieces, index, at, extraction, norms, method, caution)
+
+
+def _balanced(
+    form: SparseRegression,
+    points: tuple[FloatArray, ...],
+    distances: tuple[FloatArray, ...],
+    index: IntArray,
+    delta: FloatArray | None,
+) -> tuple[tuple[FloatArray, ...], IntArray] | str:
+    """Return distances within which slopes at ``index`` vanish, and at what else they have to.
+
+    To balance some moves the slopes of others, so that more may have to vanish.
+    """
+    known = distances
+    while True:
+        if index.size:
+            near = exact_neighbour(form, free_columns(form, index), points, known)
+            if isinstance(near, str):
+                return near
+            distances = near
+        if not form.traits.conjugable:
+            return distances, index
+        more = np.setdiff1d(endless_coordinates(form, points, distances, delta), index)
+        if not more.size:
+            return distances, index
+        index = np.union1d(index, more)
 
 
 def _assemble(

@@ -38,6 +38,8 @@ _ROOM = 1e-12
 """Share of its domain that a dual variable keeps away from the ends, so that it can still move."""
 _LARGEST = 2.0**400
 """Entries whose squares and sums of squares do not overflow."""
+_SURE = 1e-11
+"""Share of its summands beyond which a slope has the sign that was computed."""
 _NEAR = 1.0 - 1e-9
 """Cosine of columns that are compared number by number."""
 
@@ -52,6 +54,40 @@ def unbounded_coordinates(form: SparseRegression, delta: FloatArray | None = Non
         inside = np.isinf(low) & np.isinf(high)
         loose &= inside if inside.ndim == 1 else inside.any(axis=1)
     return np.asarray(free[loose])
+
+
+def one_sided_coordinates(form: SparseRegression, delta: FloatArray | None = None) -> IntArray:
+    """Return the free coordinates without curvature that are bounded on one side alone."""
+    if form.box is None or form.matrix:
+        return np.empty(0, dtype=np.intp)
+    free = form.sparsity.free
+    curvature = form.ridge if delta is None else form.ridge + delta
+    endless = np.isinf(form.box.lower[free]) != np.isinf(form.box.upper[free])
+    return np.asarray(free[(curvature[free] == 0.0) & endless])
+
+
+def endless_coordinates(
+    form: SparseRegression,
+    duals: tuple[FloatArray, ...],
+    distances: tuple[FloatArray, ...],
+    delta: FloatArray | None = None,
+) -> IntArray:
+    """Return those bounded on one side whose slope may lead to infinity on the other.
+
+    It has to vanish there, as where there is no bound at all: it nearly does where the bound is
+    not active at the minimum, and rounding decides on which side of zero it lies. The dual point
+    is known within ``distances``.
+    """
+    index = one_sided_coordinates(form, delta)
+    if form.box is None or not index.size:
+        return index
+    v, size = np.zeros(index.size), np.zeros(index.size)
+    columns = free_columns(form, index)
+    for term, a, near, c in zip(form.terms, duals, distances, columns, strict=True):
+        v += c.T @ (term.weights * a)
+        size += np.abs(c.T) @ (term.weights * (_SURE * np.abs(a) + 2.0 * near))
+    upwards = np.isinf(form.box.upper[index])
+    return np.asarray(index[np.where(upwards, v, -v) <= size])
 
 
 def free_columns(form: SparseRegression, index: IntArray) -> tuple[FloatArray, ...]:

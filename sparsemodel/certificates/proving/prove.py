@@ -379,10 +379,14 @@ class _Conclusion:
         search, left = self.search, self.search.open
         if self.interrupted:
             ended = "interrupted"
-        elif left:
+        elif left and (search.over or left > search.given_up):
             ended = "time limit"
-        elif search.nodes or final.upper - bound.value <= final.upper - search.cutoff:
+        elif left:
+            ended = "no bound is known on some parts"
+        elif final.upper - bound.value <= final.upper - search.cutoff:
             ended = "closed"
+        elif search.nodes:
+            ended = "closed" if search.bound >= search.cutoff else "bounds of parts leave a gap"
         else:  # where rounding decides there may be nothing to branch on
             ended = "rounding leaves nothing to bound"
         return {

@@ -70,7 +70,8 @@ class Search:
         self._ticket = 0
         self._current = math.inf
         self._stopped = False
-        self._given_up = 0
+        self.given_up: int = 0
+        """Parts without a bound of their own, which are left open."""
         self.floor: float = math.inf
         """Least bound of the parts that are closed."""
         self.nodes: int = 0
@@ -100,7 +101,7 @@ class Search:
     @property
     def open(self) -> int:
         """Return how many parts are not closed, the one that is looked at among them."""
-        return len(self._open) + self._given_up + (self._current < math.inf)
+        return len(self._open) + self.given_up + (self._current < math.inf)
 
     def snapshot(self) -> Snapshot:
         """Return where the proof stands."""
@@ -236,7 +237,7 @@ class Search:
         """Leave a node with the bound of its parent."""
         if node.link is None:  # a later proof goes on from here
             node.link = (self.recorder.begun(), 0)
-        self._given_up += 1
+        self.given_up += 1
         self.floor = min(self.floor, node.bound)
 
     def _fix(self, node: Node, proved: Proved) -> bool:

@@ -12,12 +12,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.dual_bounds.unpenalised import unbounded_coordinates
+from sparsemodel.certificates.dual_bounds.unpenalised import (
+    one_sided_coordinates,
+    unbounded_coordinates,
+)
 from sparsemodel.certificates.dual_bounds.witness import from_gradients
 from sparsemodel.certificates.relaxation.accelerated import minimise
 from sparsemodel.certificates.relaxation.from_files import Models
@@ -42,6 +45,9 @@ _ALL_AT_ONCE = 1200
 
 _FEW_IN_A_BOX = 300
 """The same for squares within a box."""
+
+_SIDES = 6
+"""Sets of one-sided bounds that are tried."""
 
 Report = Callable[[float, float], bool]
 """Called with the relaxation's value and the best bound; returns True to stop."""
@@ -341,3 +347,47 @@ def _complete(
 
 def _squared(form: SparseRegression) -> bool:
     return form.traits.quadratic
+
+
+def without_sides(
+    form: SparseRegression,
+    start: FloatArray,
+    solve: Callable[[SparseRegression, FloatArray], Relaxed | str],
+    report: Report | None,
+    deadline: float | None,
+) -> Relaxed | str:
+    """Solve the relaxation without one-sided bounds of free coordinates that are not active.
+
+    One that is not makes slopes vanish, which steps never reach: on one side of zero nothing is
+    proved. Dropped bounds that are broken are held from then on, and those that turn out not to
+    be active are dropped.
+    """
+    index, box = one_sided_coordinates(form), form.box
+    if box is None or not index.size:
+        return solve(form, start)
+    low, high = box.lower, box.upper
+    held = (start[index] <= low[index]) | (start[index] >= high[index])
+    best: Relaxed | None = None
+    for _ in range(_SIDES):
+        lower, upper = low.copy(), high.copy()
+        lower[index[~held]], upper[index[~held]] = -np.inf, np.inf
+        found = solve(
+            replace(form, box=replace(box, lower=lower, upper=upper)),
+            start if best is None else best.x,
+        )
+        if isinstance(found, str):
+            return found
+        beyond = ~held & ((found.x[index] < low[index]) | (found.x[index] > high[index]))
+        # The value of a point outside is no measure of what dual points can give.
+        value = math.inf if beyond.any() else found.value
+        found = replace(found, x=np.clip(found.x, low, high), value=value)
+        best = found if best is None or found.bound >= best.bound else best
+        late = deadline is not None and time.perf_counter() >= deadline
+        proved = math.isfinite(found.bound)
+        ended = proved and report is not None and report(found.value, best.bound)
+        off = held & (found.x[index] > low[index]) & (found.x[index] < high[index])
+        dropped = np.zeros_like(held) if proved else off if off.any() else held
+        if found.interrupted or late or ended or not (beyond.any() or dropped.any()):
+            break
+        held = (held | beyond) & ~dropped
+    return "nothing was tried" if best is None else best

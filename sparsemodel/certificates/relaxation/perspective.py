@@ -28,6 +28,7 @@ from sparsemodel.certificates.relaxation.engine import (
     TOLERANCE,
     Relaxed,
     Report,
+    without_sides,
     working_set,
 )
 from sparsemodel.certificates.relaxation.from_files import Models
@@ -89,6 +90,22 @@ def relax(
     reason = objection(form, form.ridge)
     if reason:
         return reason
+
+    def solve(form: SparseRegression, start: FloatArray) -> Relaxed | str:
+        return _relaxed(form, start, report, deadline, tolerance, worth, models)
+
+    return without_sides(form, start, solve, report, deadline)
+
+
+def _relaxed(
+    form: SparseRegression,
+    start: FloatArray,
+    report: Report | None,
+    deadline: float | None,
+    tolerance: float,
+    worth: float,
+    models: Models | None,
+) -> Relaxed | str:
     if entrywise(form):
         return _within_bounds(form, start, report, deadline, tolerance, worth)
     if form.sparsity.knapsacks or form.sparsity.crossing:

@@ -138,11 +138,13 @@ def dual(
         duals = [_tangent(problem, term, at) for term in problem.terms]
         duals = _levelled(problem, near, duals)
     problem = near
-    if zero.size:
-        found = None if any(c is not None for c in known) else _balanced(problem, duals, zero)
+    if all(c is None for c in known):
+        found = _settled(problem, duals, zero, ridge)
         if found is None:
             return nothing
-        duals = found
+        duals, zero = found
+    elif zero.size:
+        return nothing
     base, v = problem.constant, problem.number(np.zeros(problem.shape))
     for term, a, own in zip(problem.terms, duals, known, strict=True):
         conjugate = term.loss.conjugate(a) if own is None else own
@@ -183,6 +185,40 @@ def unbounded(problem: Problem, ridge: Number) -> Any:
     """Return the free coordinates with neither curvature nor bounds, where ``v`` must vanish."""
     endless = rows_of(np.isinf(problem.lower) & np.isinf(problem.upper))
     return problem.free[(middle(ridge)[problem.free] == 0.0) & endless[problem.free]]
+
+
+def _settled(
+    problem: Problem, duals: list[Number], zero: Any, ridge: Number
+) -> tuple[list[Number], Any] | None:
+    """Return a dual point with slopes of zero at ``zero`` and where else it leads on without end.
+
+    To balance some moves the slopes of others, so that more may have to vanish.
+    """
+    found = duals
+    while True:
+        if zero.size:
+            balanced = _balanced(problem, duals, zero)
+            if balanced is None:
+                return None
+            found = balanced
+        more = np.setdiff1d(_endless(problem, found, ridge), zero)
+        if not more.size:
+            return found, zero
+        zero = np.union1d(zero, more).astype(np.intp)
+
+
+def _endless(problem: Problem, duals: list[Number], ridge: Number) -> Any:
+    """Return free coordinates bounded on one side, of slopes that may lead on without end."""
+    if len(problem.shape) > 1:
+        return problem.free[:0]
+    up, down = np.isinf(problem.upper), np.isinf(problem.lower)
+    sided = problem.free[(middle(ridge) == 0.0)[problem.free] & (up != down)[problem.free]]
+    if not sided.size:
+        return sided
+    v = reduce(
+        add, (t.A[:, sided].T @ t.weighted(a) for t, a in zip(problem.terms, duals, strict=True))
+    )
+    return sided[np.where(up[sided], low(v) <= 0, high(v) >= 0)]
 
 
 def _balanced(problem: Problem, duals: list[Number], zero: Any) -> list[Number] | None:
