@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 
+from sparsemodel.designs.elsewhere.foreign import adjoint
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 from sparsemodel.interfaces.numeric import rowwise, viewed
@@ -128,7 +129,7 @@ class StackedDesign(Design):
                 # Of each pair only the narrower one is made dense (the column of ones, often).
                 narrow, wide = sorted(((index, design), (other, second)), key=lambda b: b[0].size)
                 array = narrow[1].to_array()
-                cross = wide[1].rmatvec(array if h is None else h[:, None] * array)
+                cross = adjoint(wide[1])(array if h is None else h[:, None] * array)
                 out[np.ix_(wide[0], narrow[0])] += cross
                 out[np.ix_(narrow[0], wide[0])] += cross.T
         return out

@@ -10,9 +10,16 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
-from sparsemodel.designs import DenseDesign, ForeignDesign
+from sparsemodel.designs import (
+    DenseDesign,
+    ForeignDesign,
+    OnesDesign,
+    StackedDesign,
+    TransformedDesign,
+)
 from sparsemodel.designs.elsewhere import foreign
 from sparsemodel.interfaces import Access, DataError, DataTypeError, Design
+from sparsemodel.numerics.objectives.one_reading import weighted_gram
 from sparsemodel.testing.designs import DESIGN_CHECKS, EXACT, run_design_suite
 from sparsemodel.testing.laws.design_laws import Tolerance
 
@@ -192,3 +199,19 @@ def test_many_columns_are_copied_where_they_are(monkeypatch):
     assert "float64" in columns.describe()
     x = np.arange(9) / 7.0
     np.testing.assert_allclose(columns.matvec(x), A.astype(np.float32)[:, :9] @ x, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_gram_matrices_beside_an_intercept_are_made_there(dtype, scaled, monkeypatch):
+    rng = np.random.default_rng(0)
+    a, h = rng.standard_normal((300, 12)).astype(dtype), rng.uniform(0.0, 2.0, 300)
+    there: Design = ForeignDesign(on("device1", dtype)(a))
+    sizes = np.arange(1.0, 13.0) if scaled else np.ones(12)
+    there = TransformedDesign(there, scale=sizes) if scaled else there
+    ones = OnesDesign(300)
+    stacked = StackedDesign(300, 13, ((np.arange(12), there), (np.array([12]), ones)))
+    monkeypatch.setattr(ForeignDesign, "row_blocks", None)
+    wide = np.column_stack([a.astype(float) * sizes, np.ones(300)])
+    exact = wide.T @ (h[:, None] * wide)
+    np.testing.assert_allclose(weighted_gram(stacked, h), exact, rtol=0.0, atol=1e-10)

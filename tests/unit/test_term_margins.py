@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.certificates.dual_bounds import unpenalised
 from sparsemodel.certificates.dual_bounds.conjugates import domain_slack, plane_error, term_bound
 from sparsemodel.certificates.statements.objective_interval import (
     TermValue,
@@ -151,3 +152,18 @@ def test_supports_that_break_a_limit_are_infeasible() -> None:
     for units, holds in (((0, 3), True), ((1, 2, 3), True), ((0, 1), False), ((0, 2), False)):
         x = np.isin(np.arange(4), units).astype(float)
         assert (not primal(form, x).violations) is holds
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_many_observations_are_balanced_in_a_few_steps(seed, monkeypatch):
+    rng, n, calls = np.random.default_rng(seed), 100_000, []
+    potential = unpenalised._potential
+    monkeypatch.setattr(
+        unpenalised, "_potential", lambda *given: (calls.append(1), potential(*given))[1]
+    )
+    slopes = np.clip(rng.standard_t(2, size=n) + 1e-3, -1.0, 1.0)
+    c, ends = np.full(n, 1.0 / n), np.full(n, 1.0 - 1e-9)
+    theta = unpenalised._balance_newton(np.ones((n, 1)), c, slopes, -ends, ends)
+    moved = np.clip(slopes + theta, -ends, ends)
+    assert abs(c @ moved) <= 1e-15 * float(c @ np.abs(moved))
+    assert len(calls) <= 12

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.in_passing import norms_of, rows_read
 from sparsemodel.certificates.arithmetic.readings import kept, read_once
 from sparsemodel.certificates.arithmetic.rounding import TINY, gamma, norm_up
 from sparsemodel.compiler.reductions.near import shiftable
@@ -80,8 +81,7 @@ def _column_norms(design: Design) -> FloatArray:
             squares += np.einsum("ij,ij->j", entries, entries)
     else:
         return np.full(p, _coarseness(design) * _norm(design) + TINY)
-    # Squares of entries below 1e-154 underflow; the last term is more than they can hide.
-    return np.asarray(np.sqrt(squares) * (1.0 + gamma(n + 16)) + 1e-150 * np.sqrt(n))
+    return norms_of(squares, n)
 
 
 def adjoint_product(design: Design, r: FloatArray) -> FloatArray:
@@ -139,7 +139,7 @@ def _predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[Floa
 
 def _streamed(design: Design, x: FloatArray, support: IntArray) -> tuple[FloatArray, FloatArray]:
     u, error = np.zeros((2, design.shape[0], *x.shape[1:]))
-    for rows, entries in design.row_blocks(_rows(design)):
+    for rows, entries in rows_read(design, _rows(design)):
         u[rows], error[rows] = predicted(entries, x, support)
     return u, error
 
@@ -206,7 +206,7 @@ def predicted_rows(
     elif whole or not design.streamed or kept(design, 2 * n * math.prod(x.shape[1:])):
         yield slice(0, n), *predictions(design, x, support)
     else:
-        for rows, entries in design.row_blocks(_rows(design)):
+        for rows, entries in rows_read(design, _rows(design)):
             yield rows, *predicted(entries, x, support)
 
 

@@ -60,6 +60,12 @@ def kept(design: Design, size: int) -> bool:
     return size <= _LARGEST and _results(design) is not None
 
 
+def known(design: Design, key: Hashable) -> bool:
+    """Return whether :func:`remembered` needs no reading, or is of no use: nothing is kept."""
+    results = _results(design)
+    return results is None or key in results
+
+
 def forget(design: Design) -> None:
     """Discard what was read: a verification reads the data again."""
     _KEPT.pop(design, None)

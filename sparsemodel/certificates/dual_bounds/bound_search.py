@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import final
 
+import numpy as np
+
 from sparsemodel.certificates.arithmetic.scaling import scaling
 from sparsemodel.certificates.dual_bounds.bound import Bound, infimum_bound
 from sparsemodel.certificates.dual_bounds.curvature import curvature, safe, simple_diagonals
@@ -24,7 +26,7 @@ from sparsemodel.certificates.relaxation import relax as solve_relaxation
 from sparsemodel.certificates.statements.certificate import Progress, Witness
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, gap_of, relative_gap_of
 from sparsemodel.certificates.statements.objective_interval import Primal, constant_part
-from sparsemodel.interfaces import FloatArray, SparseRegression
+from sparsemodel.interfaces import Access, FloatArray, SparseRegression
 from sparsemodel.numerics.budget import (
     Budget,
     cholesky_cost,
@@ -45,6 +47,9 @@ _HOPELESS = 1e-4
 
 _WORTH = 1e-3
 """Share of what is open that a round of the relaxation of a loss with kinks is worth."""
+
+_APART = 100.0
+"""Gap beside how far two dual points are apart, as shares, from which on neither closes it."""
 
 
 @final
@@ -150,12 +155,11 @@ def _search(
         progress.append(Progress(elapsed, at_point.upper, best, "bound"))
         return closed(best, 1.0)
 
-    if offer(from_point(form, x), "the gradient at the point"):
+    def left() -> float:
+        return relative_gap_of(at_point.upper, found[0].bound.value, constant)
+
+    if _at_hand(form, x, gradients, offer, left):
         return
-    for known in gradients:
-        witness = from_gradients(form, known)
-        if witness is not None and offer(witness, "a gradient met by the solver"):
-            return
     if not relax or Budget(deadline).over():
         return
 
@@ -187,6 +191,43 @@ def _search(
         offer_found(relaxed.witness, _words(relaxed))
         if relaxed.interrupted:
             raise KeyboardInterrupt  # what it found is kept
+
+
+def _at_hand(
+    form: SparseRegression,
+    x: FloatArray,
+    gradients: Sequence[tuple[FloatArray, ...]],
+    offer: Callable[[Witness, str], bool],
+    left: Callable[[], float],
+) -> bool:
+    """Try the dual points that are known; return whether one closes the gap.
+
+    ``left`` is the gap that the first of them leaves.
+    """
+    first = from_point(form, x)
+    if offer(first, "the gradient at the point"):
+        return True
+    others = filter(None, (from_gradients(form, known) for known in gradients))
+    return any(
+        offer(one, "a gradient met by the solver")
+        for one in others
+        if not _as_good(form, first, one, left())
+    )
+
+
+def _as_good(form: SparseRegression, one: Witness, other: Witness, gap: float) -> bool:
+    """Return whether a witness beside one that leaves a gap is not worth a reading of the data.
+
+    Dual points that differ by a share of their size have bounds that differ by about that share.
+    """
+    if all(Access.COLUMNS in term.design.access for term in form.terms):
+        return False  # in memory a product is cheap
+    apart = 0.0
+    for a, b in zip(one.duals, other.duals, strict=True):
+        if a is None or b is None:
+            return False
+        apart = max(apart, float(np.max(np.abs(a - b))) / max(float(np.max(np.abs(a))), 1e-300))
+    return _APART * apart < gap < math.inf
 
 
 def _in_a_smaller_box(

@@ -32,6 +32,8 @@ from sparsemodel.numerics.budget import budget, gram_cost, inverse_cost
 
 _SHARES = (0.1, 1e-3, 1e-6, 1e-9)
 _NEWTON_STEPS = 60
+_IDLE = 8
+"""Of them without less of a residual, once values differ by rounding alone."""
 _LEAST_SQUARES = 3.0
 """What solving by singular values costs, in inverses."""
 _ROOM = 1e-12
@@ -308,10 +310,13 @@ def _balance_newton(
     theta = np.zeros(columns.shape[1])
     t = a.copy()
     clipped = np.clip(t, lower, upper)
-    value = _potential(c, t, clipped)
+    value, rounding = _potential(c, t, clipped), 4.0 * U * math.sqrt(t.size)
+    last, idle = math.inf, 0
     for _ in range(_NEWTON_STEPS):
         residual = columns.T @ (c * clipped)
-        if np.linalg.norm(residual) <= 4.0 * U * float(c @ np.abs(clipped)):
+        left = float(np.linalg.norm(residual))
+        idle += left >= last
+        if left <= 4.0 * U * float(c @ np.abs(clipped)) or idle > _IDLE:
             break
         inside = (t > lower) & (t < upper)
         rows, q = int(np.count_nonzero(inside)), theta.size
@@ -321,11 +326,14 @@ def _balance_newton(
         hessian += 1e-12 * np.eye(theta.size) * (1.0 if inside.any() else 1e12)
         step = -least_squares(hessian, residual)
         slope, length = float(residual @ step), 1.0
+        # Values that differ by their rounding decide nothing: what is left of the residual does.
+        noise = rounding * abs(value)
+        last = left if -slope <= noise else math.inf
         for _ in range(50):
             ahead = t + length * (columns @ step)
             reach = np.clip(ahead, lower, upper)
             following = _potential(c, ahead, reach)
-            if following <= value + 1e-4 * length * slope + 1e-15 * abs(value):
+            if following <= value + 1e-4 * length * slope + noise:
                 break
             length *= 0.5
         theta, t, clipped, value = theta + length * step, ahead, reach, following

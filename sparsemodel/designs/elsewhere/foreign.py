@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any, final
 
@@ -253,6 +253,17 @@ def double_precision(jax: Any) -> Any:
     from jax.experimental import enable_x64
 
     return enable_x64()
+
+
+def is_elsewhere(design: Design) -> bool:
+    """Return whether entries are held by another library, or by workers."""
+    inner = getattr(design, "inner", design)
+    return isinstance(inner, ForeignDesign) or Access.DISTRIBUTED in inner.access
+
+
+def adjoint(design: Design) -> Callable[[FloatArray], FloatArray]:
+    """Return the product with the transpose; that of entries held elsewhere is in float64."""
+    return design.rmatvec_in_double if is_elsewhere(design) else design.rmatvec
 
 
 def is_foreign(values: Any) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sparsemodel.interfaces import DataError, DataTypeError, IntArray, MissingDependencyError
 from sparsemodel.loading import uninterrupted
+from sparsemodel.progress import counted
 
 _BATCH_BYTES = 2**22
 """Bytes of rows that are decoded together (4 MB): columns are turned into rows in the cache."""
@@ -128,10 +129,11 @@ class ParquetRows:
     def _all(self) -> NDArray[Any]:
         """Return all rows, decoded the first time they are asked for."""
         if self._kept is None:
-            kept, done = np.empty(self.shape, dtype=self.dtype), 0
-            for batch in self._decoded(0):
-                self._write(batch, kept[done : done + batch.num_rows])
-                done += batch.num_rows
+            kept, step = np.empty(self.shape, dtype=self.dtype), self._batch()
+            self._batches, self._rest = self._decoded(0), self._rest[:0]
+            for start in counted(range(0, len(kept), step), "stretch"):
+                part = kept[start : start + step]
+                part[:] = self._taken(len(part))
             kept.flags.writeable = False
             self._kept = kept
         return self._kept

@@ -8,6 +8,7 @@ import numpy as np
 
 from sparsemodel.designs import StackedDesign
 from sparsemodel.designs.dense import DenseDesign
+from sparsemodel.designs.elsewhere.foreign import is_elsewhere
 from sparsemodel.interfaces import Curved, Design, FloatArray, IntArray, SparseRegression
 from sparsemodel.threads import cross_product
 
@@ -66,6 +67,8 @@ def is_sparse(design: Design) -> bool:
 def weighted_gram(design: Design, h: FloatArray) -> FloatArray:
     """Return ``A.T @ diag(h) @ A`` in float64, for weights of at least 0."""
     p = design.shape[1]
+    if isinstance(design, StackedDesign) and any(is_elsewhere(block) for _, block in design.blocks):
+        return design.gram(h)  # where the entries are
     stacked, inner = isinstance(design, StackedDesign), getattr(design, "inner", design)
     if is_sparse(design) or not isinstance(inner, (DenseDesign, StackedDesign)):
         # Columns that are taken out are in float64; beside each other they are multiplied as they
