@@ -104,25 +104,34 @@ def trial(folder: str, name: str, seed: int, label: str, size: float) -> dict[st
     return dict(zip(WHAT, (answer.value, error(B, c, answer.x), answer.cpu), strict=True))
 
 
-def main(chosen: Options) -> None:
-    trials, folder = Trials(chosen, "grahtp_logistic", trial), os.fspath(chosen.data or "")
+def finished(chosen: Options, trials: Trials, folder: str) -> dict[str, dict[int, Any]]:
+    """Return the numbers of every method for the sizes that all of them have finished."""
     shown = chosen.pick((DIGITS, TISSUE), (DIGITS, TISSUE, TEXT))
-    names = tuple(own_data(chosen.data)) if chosen.data else shown
-    rows: list[Any] = []
-    beside: list[Any] = []
-    figure, axes = panels(len(names), 4, width=10.5, height=2.5)
-    logistic(np.eye(4), [0, 1, 0, 1], 1, ridge=1.0)  # imports are not part of the times
-    for line, name in enumerate(names):
-
-        def run(label: str, size: float, name: str = name) -> dict[str, float]:
-            return trials(folder, name, chosen.seed, label, size)
-
+    out = {}
+    for name in tuple(own_data(chosen.data)) if chosen.data else shown:
         few = len(halves(name, folder, chosen.seed)[1]) < 100
         most, ks = (40, range(8, 41, 8)) if few else (100, range(20, 101, 20))
         if chosen.full:
             ks = range(4, most + 1, 4) if few else (20, 40, 60, 80, *range(100, 1001, 100))
-        found = {k: {label: run(label, k) for label in METHODS} for k in ks}
-        found = {k: numbers for k, numbers in found.items() if all(numbers.values())}
+        found = {
+            k: {label: trials(folder, name, chosen.seed, label, k) for label in METHODS} for k in ks
+        }
+        out[name] = {k: numbers for k, numbers in found.items() if all(numbers.values())}
+    return {name: found for name, found in out.items() if found}
+
+
+def main(chosen: Options) -> None:
+    trials, folder = Trials(chosen, "grahtp_logistic", trial), os.fspath(chosen.data or "")
+    rows: list[Any] = []
+    beside: list[Any] = []
+    logistic(np.eye(4), [0, 1, 0, 1], 1, ridge=1.0)  # imports are not part of the times
+    sets = finished(chosen, trials, folder)
+    figure, axes = panels(max(1, len(sets)), 4, width=10.5, height=2.5)
+    for line, (name, found) in enumerate(sets.items()):
+
+        def run(label: str, size: float, name: str = name) -> dict[str, float]:
+            return trials(folder, name, chosen.seed, label, size)
+
         for k, numbers in found.items():
             rows += [(name, k, label, *each.values()) for label, each in numbers.items()]
         for place, what in enumerate(WHAT):

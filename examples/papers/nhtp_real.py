@@ -85,24 +85,29 @@ def main(chosen: Options) -> None:
     names = tuple(own_data(chosen.data)) if chosen.data else chosen.pick(GENES, (*GENES, TEXT))
     logistic(np.eye(4), [0, 1, 0, 1], 1, ridge=1.0)  # imports are not part of the times
     rows: list[Any] = []
-    figure, axes = panels(3, len(names), height=2.1)
-    for column, name in enumerate(names):
+    finished = {}
+    for name in names:
         large = len(problem(name, folder)[1]) > 1000
         levels = range(100, 1001, 100) if large else chosen.pick(range(2, 15, 3), range(2, 31, 2))
         found = {k: {label: trials(folder, name, k, label) for label in METHODS} for k in levels}
         found = {k: numbers for k, numbers in found.items() if all(numbers.values())}
+        if found:
+            finished[name] = found
+    wide = max(1, len(finished))
+    figure, axes = panels(3, wide, height=2.1)
+    for column, (name, found) in enumerate(finished.items()):
         for k, numbers in found.items():
             rows += [(name, k, label, *each.values()) for label, each in numbers.items()]
         for line, what in enumerate(WHAT):
             for label in METHODS:
                 values = [numbers[label][what] for numbers in found.values()]
-                curve(axes[line * len(names) + column], label, list(found), values)
+                curve(axes[line * wide + column], label, list(found), values)
         headline(axes[column], name)
-        nonzeros(axes[2 * len(names) + column])
+        nonzeros(axes[2 * wide + column])
     for place, ax in enumerate(axes):
         logarithmic(ax)
-        if place % len(names) == 0:
-            what = ("training loss", "test loss", "CPU seconds")[place // len(names)]
+        if place % wide == 0:
+            what = ("training loss", "test loss", "CPU seconds")[place // wide]
             ax.set_ylabel(what, fontsize=9)
     header = ("data", "k", "method", "training loss", "test loss", "CPU s")
     table(chosen, "nhtp_real", header, rows)

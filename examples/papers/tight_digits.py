@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from common import (
     Options,
+    for_the_page,
     headline,
     logarithmic,
     logistic,
@@ -27,6 +28,7 @@ from common import (
 PAIRS = ((0, 9), (1, 7), (2, 3), (4, 5), (6, 8))
 RIDGE = 1e-4
 SHOWN = (20, 40, 70)
+NUMBERS = {2: "objective", 3: "test accuracy, %"}
 SHADES = ("#9ecae1", "#4292c6", "#08519c")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7")
 
@@ -86,6 +88,12 @@ def main(chosen: Options) -> None:
     nonzeros(axes[5])
     axes[5].set_xlim(right=1.3 * ks[-1])
     table(chosen, "tight_digits", ("pair", "k", "objective", "accuracy %"), rows)
+    shown = []
+    for pair in dict.fromkeys(row[0] for row in rows):
+        here = [row for row in rows if row[0] == pair]
+        shown += [(pair, what, *(row[place] for row in here)) for place, what in NUMBERS.items()]
+    header = ("pair", "k =", *map(str, ks))
+    for_the_page(chosen, "tight_digits", header, shown, f"After at most {stages} stages.")
     save(chosen, pictures, "tight_digits_models", legend=False)
     save(chosen, curves, "tight_digits")
 

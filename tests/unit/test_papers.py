@@ -132,22 +132,21 @@ RECORDED = sorted((Path(__file__).parents[2] / "docs/explanation/papers").glob("
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_a_sample_of_the_recorded_trials_comes_out_again(
-    common: ModuleType, monkeypatch: pytest.MonkeyPatch
+    path: Path, common: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twenty of the numbers behind every table: not times, nor of trials of over ten seconds."""
-    rng = np.random.default_rng(0)
-    for path in RECORDED:
-        trials, judged = common.recorded(path), 0
-        keys = [key for key, line in trials.items() if line.get("seconds", 0.0) <= 10.0]
-        for key in (keys[i] for i in rng.permutation(len(keys))):
-            again = program(path.stem, monkeypatch).trial(*key)
-            for name, value in trials[key]["numbers"].items():
-                if name != "s" and not name.endswith(", s"):
-                    assert again[name] == pytest.approx(value, rel=1e-3, abs=1e-12), (path, key)
-                    judged += 1
-            if judged >= 20:
-                break
+    trials, judged = common.recorded(path), 0
+    keys = [key for key, line in trials.items() if line.get("seconds", 0.0) <= 10.0]
+    for key in (keys[i] for i in np.random.default_rng(0).permutation(len(keys))):
+        again = program(path.stem, monkeypatch).trial(*key)
+        for name, value in trials[key]["numbers"].items():
+            if name != "s" and not name.endswith(", s"):
+                assert again[name] == pytest.approx(value, rel=1e-3, abs=1e-12), key
+                judged += 1
+        if judged >= 20:
+            break
 
 
 WHOLE = ("arht_sparsity", "grahtp_contraction")
