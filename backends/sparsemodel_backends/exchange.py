@@ -133,7 +133,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     ``candidates`` are minimised on their support and the first that lowers the objective is kept.
     Where none is, and the support does not stand out, the 96 supports that the model ranks next, up
     to three exchanges away, are minimised side by side by a few Newton steps, and the search goes
-    on from the best two that are better; up to 4 units that takes the place of perturbations.
+    on from the best two that are better; that takes the place of perturbations up to 4 units, or 6,
+    or of any number, where every exchange costs .2 or .6 of what any other coordinate gains.
     Columns of few observations (sparse data) are moved far from the point of the model: what the
     loss changes by along each coordinate alone corrects it, and searches take turns with the
     corrected model and the other.

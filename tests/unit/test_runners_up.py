@@ -49,7 +49,7 @@ def test_optima_that_the_model_promises_a_loss_of_are_found(seed: int) -> None:
     assert counts(seed).solve().value == pytest.approx(best, rel=1e-9)
 
 
-def test_of_few_units_none_are_perturbed_unless_more_effort_is_asked_for(
+def test_few_units_or_clear_ones_are_not_perturbed_unless_more_effort_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rounds: list[int] = []
@@ -66,7 +66,24 @@ def test_of_few_units_none_are_perturbed_unless_more_effort_is_asked_for(
     assert rounds
     rounds.clear()
     counts(5, k=6).solve()
-    assert rounds
+    assert rounds, "the cheapest exchange costs .04 of what another feature gains"
+    rounds.clear()
+    counts(2, k=6).solve()
+    assert not rounds, ".69, though members resemble others"
+
+
+def test_a_search_that_runners_up_improve_goes_on_for_longer() -> None:
+    objective = with_free()
+    trials = ExchangeTrials(objective, minimise_restricted, 6, lambda: False)
+    wrong = np.union1d(objective.cardinality.free, [7, 11, 17])
+    start = trials.debiased(objective.point(wrong, np.zeros(wrong.size)))
+    rounds, usual = Rounds(1.0, 1000), Rounds(1.0, 1000)
+    assert trials.beside(start, rounds) is not None
+    for one in (rounds, usual):
+        one.count([bytes([end]) for end in range(20)], better=False)
+        one.count([], better=False, searches=30)
+    assert usual.enough
+    assert not rounds.enough
 
 
 def test_the_supports_ranked_next_have_their_minimisers_and_are_near() -> None:

@@ -48,7 +48,7 @@ class Rounds:
         self._effort, self._most = effort, most
         self._seen: set[bytes] = set()
         self.done = 0
-        self._improved = 0
+        self._improved = self._allowed = 0
         self._prolonged = False
 
     def count(self, ends: list[bytes], *, better: bool, searches: int = 0) -> None:
@@ -63,6 +63,10 @@ class Rounds:
         if not self._prolonged:
             self._prolonged, self._effort = True, times * self._effort
             self._most = round(times * self._most)
+
+    def allow(self, more: int) -> None:
+        """Let the search go on for so many more rounds in vain: it has improved by other means."""
+        self._allowed += more
 
     def wanted(self, searches: int) -> int:
         """Return how many more are needed of so many ``searches`` for each of their ends.
@@ -99,5 +103,5 @@ class Rounds:
         return (
             self.done >= self._most
             or self.done >= self._effort * _CAREFUL * (2 * w * w + 3 * w + 2)
-            or idle >= self._effort * (_IDLE + self._improved)
+            or idle >= self._effort * (_IDLE + self._allowed + self._improved)
         )
