@@ -223,8 +223,11 @@ class PathSolution(Fitted):
     """The rule's score for every k of the path (and every ridge); smaller is better."""
     ridge: float | None = None
     """The chosen one of ``ridges=``."""
+    stop: Stop = Stop.CONVERGED
+    """``Stop.TIME_LIMIT`` if a time limit ended the cross-validation that chose it."""
     use: Use | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         ridge = "" if self.ridge is None else f", ridge = {self.ridge:g}"
-        return f"k = {self.k}{ridge} by {self.chosen_by}: objective {self.value:.8g}"
+        early = f", stopped early: {self.stop.value}" if self.stop.requested else ""
+        return f"k = {self.k}{ridge} by {self.chosen_by}: objective {self.value:.8g}{early}"
