@@ -48,7 +48,7 @@ def _calls(path: Path, n: int, gigabytes: float) -> Iterator[Record]:
     rng = np.random.default_rng(1)
     x = np.zeros(P)
     x[rng.choice(P, K, replace=False)] = rng.choice([-1.0, 1.0], K)
-    design = sm.as_design(A)
+    design: Any = sm.as_design(A)
     b = design.matvec(x) + rng.standard_normal(n)
     unit = _unit(design)
     _forget(path)

@@ -10,7 +10,7 @@ import numpy as np
 from sparsemodel.designs.elsewhere.foreign import adjoint
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
-from sparsemodel.interfaces.numeric import rowwise, viewed
+from sparsemodel.interfaces.numeric import known_sum, rowwise, viewed
 from sparsemodel.threads import cross_product
 
 _SPARSE = 0.2
@@ -50,8 +50,7 @@ class StackedDesign(Design):
 
     @property
     def nbytes(self) -> int | None:
-        sizes = [design.nbytes for _, design in self._blocks]
-        return None if None in sizes else sum(size for size in sizes if size is not None)
+        return known_sum(design.nbytes for _, design in self._blocks)
 
     @property
     def sums(self) -> int:
@@ -63,8 +62,8 @@ class StackedDesign(Design):
         return None if None in stamps else tuple(stamps)
 
     @property
-    def bytes_read(self) -> int:
-        return sum(design.bytes_read for _, design in self._blocks)
+    def bytes_read(self) -> int | None:
+        return known_sum(design.bytes_read for _, design in self._blocks)
 
     @property
     def product_seconds(self) -> float:
@@ -256,7 +255,7 @@ class TransformedDesign(Design):
         return None if found is None else (found, own, self._explicit)
 
     @property
-    def bytes_read(self) -> int:
+    def bytes_read(self) -> int | None:
         return self._design.bytes_read
 
     def describe(self) -> str:

@@ -49,6 +49,10 @@ class KroneckerDesign(Design):
     def nbytes(self) -> int | None:
         return self._left.nbytes
 
+    @property
+    def bytes_read(self) -> int | None:
+        return self._left.bytes_read
+
     def describe(self) -> str:
         sides = f"for each of {self._m} columns" if self._right is None else "with one to the right"
         return f"{self._left.describe()} {sides}"

@@ -55,18 +55,26 @@ def not_counted(coordinates: int, rows: bool) -> str:
     return f"{coordinates} {one}{'s' * (coordinates > 1)} not counted"
 
 
-def readings_in_words(readings: float, size: int) -> str:
-    """Return how often data were read, and how many bytes that was.
+def readings_in_words(readings: float | None, size: int | None) -> list[tuple[str, str]]:
+    """Return a row that says how often data in files were read, and how many bytes that was.
+
+    There is no row for data in memory; None is what is not known here.
 
     Examples
     --------
     >>> readings_in_words(3.002, 1_900_000_000)
-    'read 3 times, 1.9 GB'
+    [('data', 'read 3 times, 1.9 GB')]
+    >>> readings_in_words(None, None)
+    [('data', 'loaded by Dask; how often it reads files is not known here')]
     """
+    if readings is None or size is None:
+        return [("data", "loaded by Dask; how often it reads files is not known here")]
+    if readings == 0.0:
+        return []
     text, unit = f"{readings:.2g}", "bytes"
     amount = float(size)
     for larger in ("kB", "MB", "GB"):
         if amount < 999.5:
             break
         amount, unit = amount / 1000.0, larger
-    return f"read {'once' if text == '1' else f'{text} times'}, {amount:.3g} {unit}"
+    return [("data", f"read {'once' if text == '1' else f'{text} times'}, {amount:.3g} {unit}")]

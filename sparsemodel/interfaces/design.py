@@ -116,8 +116,11 @@ class Design(ABC):
         return Access.ROWS in access and not elsewhere
 
     @property
-    def bytes_read(self) -> int:
-        """Return how many bytes were read from storage so far; 0 for what is in memory."""
+    def bytes_read(self) -> int | None:
+        """Return how many bytes were read from storage so far; 0 for what is in memory.
+
+        None where that is not known here: workers load the rows.
+        """
         return 0
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import numbers
 import sys
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -205,3 +206,13 @@ def shown(value: Any) -> str:
         return f"a whole number of about {value.bit_length() * 0.30103:.0f} digits"
     text = f"{value:g}" if isinstance(value, (float, np.floating)) else repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def known_sum(sizes: Iterable[int | None]) -> int | None:
+    """Return the sum of sizes, None where one of them is not known."""
+    total = 0
+    for size in sizes:
+        if size is None:
+            return None
+        total += size
+    return total

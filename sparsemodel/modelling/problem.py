@@ -21,8 +21,9 @@ from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.regression.fewest import Fewest
 from sparsemodel.modelling.results.failures import asked
 from sparsemodel.modelling.results.fitted import Use
+from sparsemodel.modelling.results.limits import checked_ks, checked_ridges
 from sparsemodel.modelling.results.packaged import loaded, solved, with_readings
-from sparsemodel.modelling.results.path import Path, checked_ks, checked_ridges, followed
+from sparsemodel.modelling.results.path import Path, followed
 from sparsemodel.modelling.results.predicting import Kind
 from sparsemodel.modelling.results.proving import enclosure, prove
 from sparsemodel.modelling.results.solution import Solution
@@ -301,8 +302,7 @@ class Problem(Declaration):
                 ks = checked_ks(k, compiled.form.cardinality)
             else:
                 compiled, ks = self._along(parameter, values)
-            rounds = whole_number(sweeps, where="sweeps", minimum=0)
-            how = Search(rounds, effort, backend)
+            how = Search(whole_number(sweeps, where="sweeps", minimum=0), effort, backend)
             factors = None if ridges is None else checked_ridges(ridges)
             return followed(self._declared.reading, compiled, ks, how, factors, parameter)
 

@@ -11,11 +11,8 @@ from typing import Any
 from sparsemodel.driver import RunOptions
 from sparsemodel.interfaces import DataTypeError, ModelError
 from sparsemodel.interfaces.numeric import checked_seed, real_number, whole_number
-from sparsemodel.numerics.budget import Budget, budget, ending_by
+from sparsemodel.numerics.budget import Budget, ending_by, sharing
 from sparsemodel.progress import allow
-
-_SHARE = 0.5
-"""Share of the time left that a solve may take where something else needs its solution."""
 
 
 def run_options(seed: Any, time_limit: Any, max_iter: Any, callback: Any) -> RunOptions:
@@ -56,6 +53,5 @@ def within(time_limit: Any) -> AbstractContextManager[Budget]:
 
 def first(solve: Callable[[], Any]) -> Any:
     """Solve in half of the time that is left, so that what needs the solution has some as well."""
-    left = budget().limit
-    with ending_by(None if left is None else time.perf_counter() + _SHARE * left):
+    with sharing(2):
         return solve()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
@@ -106,6 +106,12 @@ def ending_by(deadline: float | None) -> Iterator[Budget]:
     finally:
         _BUDGET.reset(token)
         outer.cut |= inner.cut
+
+
+def sharing(parts: int) -> AbstractContextManager[Budget]:
+    """Let what runs inside have one of so many equal shares of the time that is left."""
+    limit = budget().limit
+    return ending_by(None if limit is None else time.perf_counter() + limit / parts)
 
 
 @contextmanager

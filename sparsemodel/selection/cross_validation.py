@@ -8,12 +8,13 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.interfaces import FloatArray, IntArray, NotSolvedError, Stop
 from sparsemodel.interfaces.numeric import random_numbers
+from sparsemodel.numerics.budget import sharing
 from sparsemodel.progress import counted
 from sparsemodel.selection.choice import Held, chosen_cell
 from sparsemodel.selection.folds import Observed, fold_labels
-from sparsemodel.selection.path import Search
+from sparsemodel.selection.path import PathPoint, Search
 
 
 @final
@@ -23,9 +24,12 @@ class CrossValidation:
 
     ks: IntArray
     losses: FloatArray
-    """Mean held-out loss, shape ``(folds, len(ks), number of ridges)``."""
+    """Mean held-out loss, shape ``(folds, len(ks), number of ridges)``; nan where a fold's path
+    ended before."""
     place: tuple[int, int]
     """Those of the chosen ``k`` and ridge."""
+    stop: Stop = Stop.CONVERGED
+    """Whether a time limit ended paths early."""
 
     @property
     def k(self) -> int:
@@ -34,7 +38,7 @@ class CrossValidation:
 
     @property
     def mean(self) -> FloatArray:
-        """Return the mean over the folds for each k and ridge."""
+        """Return the mean over the folds for each k and ridge; nan where one has no loss."""
         return np.asarray(self.losses.mean(axis=0))
 
     @property
@@ -68,25 +72,57 @@ def cross_validate(
     folds
         How many, at least 2 (classes are spread evenly), or an array with the number of the fold
         of each observation, which allows any grouping.
+
+    Raises
+    ------
+    NotSolvedError
+        When time ends before every fold has solutions for two ``k``.
+
+    Notes
+    -----
+    Each path has an equal share of the time that is left, and ends where it is when that is over.
+    What a path did not reach is not followed further in others, and is not chosen. The test over
+    observations needs the same candidates in all folds; where they differ it is that over folds.
     """
     labels = fold_labels(observed[0], folds, random_numbers(seed))
     numbers = np.unique(np.concatenate(labels))
-    losses = np.empty((numbers.size, len(ks), len(observed)))
+    losses = np.full((numbers.size, len(ks), len(observed)), np.nan)
+    left, reached, stop = numbers.size * len(observed), [len(ks)], Stop.CONVERGED
     falls: list[tuple[FloatArray, FloatArray]] = []
     for row, number in enumerate(counted(numbers.tolist(), "fold")):
         kept = [part != number for part in labels]
         here, fall = how, None
         for column, one in enumerate(counted(observed, "ridge") if observed[1:] else observed):
-            points = one.solutions(kept, ks, here)
-            losses[row, :, column] = one.held_out_losses(kept, points)
+            with sharing(left):
+                points, _, ended = one.solutions(kept, ks[: reached[-1]], here)
+            if ended.requested:
+                _enough(points, row, numbers.size)
+                stop = ended
+            left -= 1
+            reached.append(len(points))
+            losses[row, : len(points), column] = one.held_out_losses(kept, points)
             if np.ndim(folds) == 0 and (more := one.held_out_falls(kept, points)) is not None:
                 fall = more if fall is None else (fall[0] + more[0], fall[1])
             here = replace(how, near=points)
         falls += [] if fall is None else [fall]
+    # The first path may be shorter than all candidates; what others lose was in its directions.
+    same = reached[1] == reached[-1]
     place = chosen_cell(
-        losses,
+        losses[:, : reached[-1]],
         one_standard_error=one_standard_error,
         null=int(ks[0]) == 0,
-        held=Held.of(falls, observed[0].count) if falls else None,
+        held=Held.of(falls, observed[0].count) if falls and same else None,
     )
-    return CrossValidation(np.array(ks), losses, place)
+    return CrossValidation(np.array(ks), losses, place, stop)
+
+
+def _enough(points: Sequence[PathPoint], fold: int, folds: int) -> None:
+    """Raise an error unless a path that was cut short leaves a choice.
+
+    Its first point is there in any case, and may be that of fewer units.
+    """
+    if len(points) < 2:
+        raise NotSolvedError(
+            f"Time was up before fold {fold + 1} of {folds} had solutions for two values of k, so "
+            "that no two can be compared over all folds. Allow more time, or ask for fewer folds."
+        )

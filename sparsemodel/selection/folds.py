@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemodel.interfaces import BoolArray, DataError, FloatArray, IntArray
 from sparsemodel.interfaces.numeric import shown
-from sparsemodel.selection.path import PathPoint, Search
+from sparsemodel.selection.path import Followed, PathPoint, Search
 
 
 class Observed(ABC):
@@ -33,10 +33,8 @@ class Observed(ABC):
         return None
 
     @abstractmethod
-    def solutions(
-        self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search
-    ) -> list[PathPoint]:
-        """Return a solution for each of the sorted ``ks``, from the observations ``kept`` alone."""
+    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search) -> Followed:
+        """Return the path along the sorted ``ks``, from the observations ``kept`` alone."""
 
     @abstractmethod
     def held_out_losses(

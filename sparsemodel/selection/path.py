@@ -45,11 +45,11 @@ class Followed(NamedTuple):
     stop: Stop = Stop.CONVERGED
     """Why the path ends where it does: a time limit or Ctrl-C may have ended it early."""
 
-    def uninterrupted(self) -> list[PathPoint]:
-        """Return the points, all of them: Ctrl-C is passed on to callers that follow many paths."""
+    def uninterrupted(self) -> Followed:
+        """Return the path itself; Ctrl-C is passed on to callers that follow many paths."""
         if self.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
-        return self.points
+        return self
 
 
 def with_fewer(ks: Sequence[int], form: Form) -> Sequence[int]:

@@ -91,9 +91,7 @@ class PrecisionObservations(Observed):
     def sizes(self) -> tuple[int, ...]:
         return (self._X.shape[0],)
 
-    def solutions(
-        self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search
-    ) -> list[PathPoint]:
+    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search) -> Followed:
         return solve_precision_path(self._form_on(kept[0]), ks, how).uninterrupted()
 
     def held_out_losses(

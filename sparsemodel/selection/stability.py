@@ -25,6 +25,6 @@ def selection_frequencies(
     chosen: FloatArray = np.zeros(())
     drawn = halves(observed, resamples, random_numbers(seed))
     for kept, _ in zip(drawn, counted(range(resamples), "half"), strict=True):
-        nonzero = np.array([point.x != 0.0 for point in observed.solutions(kept, ks, how)])
+        nonzero = np.array([point.x != 0.0 for point in observed.solutions(kept, ks, how).points])
         chosen = chosen + (nonzero if nonzero.ndim == 2 else nonzero.any(axis=2))
     return chosen / resamples

@@ -173,6 +173,20 @@ def test_the_same_solution_as_in_memory(tmp_path, intercept, column_bytes):
 
 
 @pytest.mark.unrefereed("readings are counted, and the referee reads as well")
+def test_readings_between_a_file_and_another_matrix_are_counted(tmp_path):
+    rng = np.random.default_rng(5)
+    np.save(tmp_path / "a.npy", rng.standard_normal((200, 6)))
+    A = np.load(tmp_path / "a.npy", mmap_mode="r")
+    X = sm.Variable((6, 2))
+    loss = sm.squared_loss(sm.as_design(A) @ X @ rng.standard_normal((2, 3)), A[:, :3])
+    problem = sm.Problem(sm.minimize(loss + sm.ridge(X, 1e-3)), sm.card(X) <= 3)
+    solution = problem.solve()
+    assert solution.readings >= 1.0
+    assert solution.bytes_read == pytest.approx(solution.readings * A.nbytes)
+    assert problem.certify().readings >= 1.0
+
+
+@pytest.mark.unrefereed("readings are counted, and the referee reads as well")
 def test_passes_are_the_readings_of_the_file(tmp_path):
     rng = np.random.default_rng(7)
     array = rng.standard_normal((300, 50))

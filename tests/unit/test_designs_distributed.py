@@ -78,6 +78,28 @@ def test_the_same_answer_as_in_memory(loss, intercept, kept, monkeypatch):
     np.testing.assert_allclose(x.value, y.value, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("beside", ["nothing", "an intercept", "another matrix"])
+def test_what_dask_reads_is_not_known_here(beside, tmp_path):
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((40, 5))
+    if beside == "another matrix":
+        X = sm.Variable((5, 2))
+        loss = sm.squared_loss(sm.as_design(spread(A)) @ X @ rng.standard_normal((2, 3)), A[:, :3])
+        posed = sm.Problem(sm.minimize(loss + sm.ridge(X, 1e-3)), sm.card(X) <= 3)
+    else:
+        posed, _ = problem(spread(A), A[:, 0], sm.squared_loss, intercept=beside == "an intercept")
+    solution, certificate = posed.solve(), posed.certify()
+    for found in (solution, certificate):
+        assert found.readings is None
+        assert found.bytes_read is None
+    certificate.save(tmp_path / "report.txt")
+    for text in (str(solution), (tmp_path / "report.txt").read_text()):
+        assert "how often it reads files is not known" in text
+    held, _ = problem(A, A[:, 0], sm.squared_loss, intercept=False)
+    assert held.solve().readings == held.certify().readings == 0.0
+    assert "Dask" not in str(held.solution)
+
+
 @pytest.mark.parametrize("backend", ["diht", "sdiht", "ht_svrg"])
 def test_methods_that_read_observations(backend):
     """The same iterates: these need predictions, not sums over observations alone."""

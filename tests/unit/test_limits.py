@@ -21,10 +21,12 @@ from sparsemodel.numerics import (
     minimise_on_support,
     minimise_restricted,
 )
-from sparsemodel.numerics.budget import budget, ending_by
+from sparsemodel.numerics.budget import budget, ending_by, in_any_case
 from sparsemodel.numerics.exchange.quadratics.beam import SupportBeam
 from sparsemodel.numerics.minimisers.boxed import _OnSupport
-from sparsemodel.selection import precision_matrices
+from sparsemodel.selection import cross_validation, precision_matrices
+from sparsemodel.selection.path import Followed
+from sparsemodel.selection.regressions import RegressionObservations
 
 
 def _regression(n: int = 60, p: int = 30, k: int = 5) -> sm.Problem:
@@ -128,7 +130,105 @@ def test_ctrl_c_inside_a_fold_ends_the_cross_validation(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(SupportBeam, "grow", _after(5, SupportBeam.grow, interrupt))
     with pytest.raises(KeyboardInterrupt):
-        path.cross_validate(folds=3)
+        path.cross_validate(folds=3, time_limit=50.0)
+
+
+def _watched(
+    monkeypatch: pytest.MonkeyPatch, seconds: list[float], reached: list[int]
+) -> tuple[list[float | None], list[int]]:
+    """Return the shares of time of the paths of folds, and how many ``k`` each is asked for.
+
+    They take so many seconds of a clock that stands still otherwise; those that reach fewer ``k``
+    than they are asked for were ended by the time limit.
+    """
+    clock, solutions = _Clock(monkeypatch), RegressionObservations.solutions
+    limits: list[float | None] = []
+    asked: list[int] = []
+
+    def watched(one: Any, kept: Any, ks: Any, how: Any) -> Followed:
+        limits.append(budget().limit)
+        asked.append(len(ks))
+        with in_any_case():
+            found = solutions(one, kept, ks, how)
+        clock.now += seconds[len(limits) - 1]
+        most = reached[len(limits) - 1]
+        if most >= len(ks):
+            return found
+        return found._replace(points=found.points[:most], stop=Stop.TIME_LIMIT)
+
+    monkeypatch.setattr(RegressionObservations, "solutions", watched)
+    return limits, asked
+
+
+def test_folds_share_the_time_and_only_what_all_reached_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = _regression().path(range(8))
+    whole = path.cross_validation(folds=3)
+    chosen = path.cross_validate(folds=3)
+    assert whole.k == chosen.k > 3
+    assert whole.stop is chosen.stop is Stop.CONVERGED
+    assert "early" not in str(chosen)
+    limits, asked = _watched(monkeypatch, [4.0, 2.0, 6.0] * 2, [8, 4, 8] * 2)
+    found = path.cross_validation(folds=3, time_limit=12.0)
+    assert limits == pytest.approx([4.0, 4.0, 6.0])
+    assert asked == [8, 8, 4]  # what cannot be chosen any more is not followed
+    assert found.stop is Stop.TIME_LIMIT
+    assert np.isfinite(found.losses).sum(axis=1).tolist() == [8, 4, 4]
+    assert np.isnan(found.mean).tolist() == [False] * 4 + [True] * 4
+    assert found.losses[:2, :4] == pytest.approx(whole.losses[:2, :4])
+    assert found.k == 3
+    cut = path.cross_validate(folds=3, time_limit=12.0)
+    assert (cut.k, cut.stop) == (3, Stop.TIME_LIMIT)
+    assert cut.scores == pytest.approx(found.mean, nan_ok=True)
+    assert str(cut).endswith("stopped early: time limit")
+
+
+def test_paths_with_ridges_share_the_time_of_the_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _regression().path(range(8), ridges=[0.1, 1.0])
+    limits, asked = _watched(monkeypatch, [3.0, 1.0, 3.0, 5.0], [8, 6, 3, 8])
+    found = path.cross_validation(folds=2, time_limit=12.0)
+    assert limits == pytest.approx([3.0, 3.0, 4.0, 5.0])
+    assert asked == [8, 8, 6, 3]
+    assert np.isnan(found.mean).sum(axis=0).tolist() == [5, 5]
+    assert found.k <= 2
+
+
+def test_of_folds_that_reach_different_k_the_gains_of_folds_are_tested(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path, held = _regression().path(range(8)), []
+    choose = cross_validation.chosen_cell
+
+    def watched(*losses: Any, **options: Any) -> tuple[int, int]:
+        held.append(options["held"])
+        return choose(*losses, **options)
+
+    monkeypatch.setattr(cross_validation, "chosen_cell", watched)
+    _watched(monkeypatch, [1.0] * 6, [5, 8, 8, 8, 8, 5])
+    for _ in range(2):
+        path.cross_validate(folds=3, time_limit=12.0)
+    assert held[0] is not None
+    assert held[1] is None
+
+
+@pytest.mark.parametrize("problem", [_regression(), _graph()])
+def test_folds_without_time_for_two_k_leave_no_choice(problem: sm.Problem) -> None:
+    path = problem.path([2, 4, 6])
+    with pytest.raises(sm.NotSolvedError, match=r"fold 1 of 3 .* Allow more time"):
+        path.cross_validate(folds=3, time_limit=0.0)
+
+
+def test_the_paths_of_folds_end_with_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    path, clock = _regression().path(range(8), sweeps=0), _Clock(monkeypatch)
+
+    def tick() -> None:
+        clock.now += 1.0
+
+    monkeypatch.setattr(SupportBeam, "grow", _after(1, SupportBeam.grow, tick))
+    found = path.cross_validation(folds=3, time_limit=12.0)
+    assert found.stop is Stop.TIME_LIMIT
+    assert 2 <= np.isfinite(found.mean).sum() < 8
 
 
 def test_constants_without_time_are_wider_and_hold_all_the_same() -> None:

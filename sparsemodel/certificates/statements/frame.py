@@ -129,9 +129,10 @@ class CertificateFrame(Documented, Signposted):
     versions: dict[str, str]
     version: int = VERSION
     """Of the file that it was read from."""
-    readings: float = 0.0
-    """How often data in files were read for it; files of certificates do not say."""
-    bytes_read: int = 0
+    readings: float | None = 0.0
+    """How often data in files were read for it; 0 for data in memory, None for Dask arrays. Files
+    of certificates do not say."""
+    bytes_read: int | None = 0
 
     @property
     def gap(self) -> float:
@@ -164,7 +165,7 @@ class CertificateFrame(Documented, Signposted):
             *([("found by", self.backend)] if self.backend else []),
             ("gap asked for", f"{percent(self.target)} of {self.MEASURE}"),
             ("certified", f"{_moment(self.created)}, in {number(self.seconds, 2)} s"),
-            *([("data", readings_in_words(self.readings, self.bytes_read))] * bool(self.readings)),
+            *readings_in_words(self.readings, self.bytes_read),
             ("versions", ", ".join(f"{k} {v}" for k, v in self.versions.items())),
         ]
 

@@ -81,6 +81,10 @@ class DistributedDesign(Design):
         return int(self._array.nbytes)
 
     @property
+    def bytes_read(self) -> int | None:
+        return None
+
+    @property
     def access(self) -> Access:
         return Access.PRODUCTS | Access.ROWS | Access.DISTRIBUTED
 

@@ -16,8 +16,7 @@ from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.formulations.registered import formulation_of
 from sparsemodel.modelling.formulations.watched_data import Watched, check_unchanged, watched
 from sparsemodel.modelling.goal import Minimize
-from sparsemodel.modelling.results.limits import followed_values
-from sparsemodel.modelling.results.path import checked_ks
+from sparsemodel.modelling.results.limits import checked_ks, followed_values
 from sparsemodel.modelling.results.shown import problem_document
 
 _SOLUTION = "its solution has it: problem.solve().{}"

@@ -84,8 +84,11 @@ class CompiledProblem(ABC):
         return self.facts(), Reduced(self.form, ())
 
     @property
-    def stored(self) -> tuple[int, int]:
-        """Return the bytes read from files so far, and those that one reading of all takes."""
+    def stored(self) -> tuple[int | None, int]:
+        """Return the bytes read from files so far, and those that one reading of all takes.
+
+        The first is None where it is not known here, as workers load the data.
+        """
         return 0, 0
 
     @property

@@ -28,6 +28,7 @@ from sparsemodel.interfaces import (
     Role,
     SparseRegression,
 )
+from sparsemodel.interfaces.numeric import known_sum
 from sparsemodel.modelling.formulations.formulation import Answer, CompiledProblem
 from sparsemodel.modelling.regression.measures import summary_of, summary_of_levels
 from sparsemodel.modelling.regression.proof_of_supports import searched
@@ -99,9 +100,9 @@ class Compiled(CompiledProblem):
         return 0.0 if self._facts is None else self._facts.passes
 
     @property
-    def stored(self) -> tuple[int, int]:
+    def stored(self) -> tuple[int | None, int]:
         designs = [term.design for term in self.form.terms]
-        read = sum(design.bytes_read for design in designs)
+        read = known_sum(design.bytes_read for design in designs)
         return read, sum(design.nbytes or 0 for design in designs)
 
     @property

@@ -1,4 +1,4 @@
-"""The limit that a path follows: one parameter, in one constraint, and nowhere else."""
+"""What a path follows: one parameter, in one constraint alone, its values, and ridges."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.interfaces import ModelError
+from sparsemodel.interfaces import Cardinality, FloatArray, InfeasibleError, ModelError
+from sparsemodel.interfaces.numeric import shown, whole_number
 from sparsemodel.modelling.declared import Reading, quantities
 from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Constraint
 from sparsemodel.modelling.expressions.objective_terms import Price
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, parameters_in
+from sparsemodel.modelling.expressions.values import real_array
 
 
 def followed_values(k: Any, values: Any, reading: Reading) -> tuple[float, bool]:
@@ -84,3 +86,37 @@ def _is_limit(constraint: Constraint, k: Parameter) -> bool:
                     f"entries for each edge, not {constraint!r}."
                 )
     return True
+
+
+def checked_ridges(values: Any) -> FloatArray:
+    """Return the factors of the ridge, sorted and distinct, none negative."""
+    factors = np.unique(real_array([values] if np.ndim(values) == 0 else values, where="ridges"))
+    if factors.size == 0 or factors[0] < 0.0:
+        raise ModelError("ridges must be numbers from 0 on, for example [1e-3, 0.1, 1.0].")
+    return factors
+
+
+def checked_ks(values: Any, sparsity: Cardinality) -> list[int]:
+    """Return the values of k, sorted and distinct; more than there are mean all of them."""
+    forced = sparsity.forced_units
+    most = sparsity.units + forced
+    if isinstance(values, range):  # which may be long
+        up = values if values.step > 0 else values[::-1]
+        values = range(up.start, min(up.stop, most + up.step + 1), up.step)
+    try:
+        given = list(values)
+    except TypeError as error:
+        raise ModelError(f"A path needs several values of k, not {values!r}.") from error
+    if not given:
+        raise ModelError("A path needs whole numbers k, for example range(1, 51).")
+    hint = " Write whole numbers, for example range(1, 51)."
+    ks = sorted({min(whole_number(k, where="Every k of a path", hint=hint), most) for k in given})
+    if ks[0] < 0:
+        least = shown(ks[0])
+        raise ModelError(f"Every k of a path must be at least 0, and the smallest is {least}.")
+    if ks[0] < forced:
+        raise InfeasibleError(
+            f"A path over k = {ks[0]} has no solution there: the bounds keep {forced} of the units "
+            f"away from zero. Begin at k = {forced}, or leave such bounds out."
+        )
+    return ks

@@ -125,12 +125,14 @@ def _looked(
     return found.bound, found.claim.optimal
 
 
-def with_readings(found: T, compiled: CompiledProblem, before: int) -> T:
+def with_readings(found: T, compiled: CompiledProblem, before: int | None) -> T:
     """Return a result that says how often data in files were read since ``before`` bytes were."""
     read, held = compiled.stored
-    if not read > before:
-        return found
     counted: Any = found
+    if read is None or before is None:
+        return cast("T", replace(counted, readings=None, bytes_read=None))
+    if read == before:
+        return found
     return cast("T", replace(counted, readings=(read - before) / held, bytes_read=read - before))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,24 +12,21 @@ import numpy as np
 from sparsemodel.documents.document import Document
 from sparsemodel.documents.documented import Documented
 from sparsemodel.interfaces import (
-    Cardinality,
     FloatArray,
-    InfeasibleError,
     IntArray,
     ModelError,
     Stop,
 )
 from sparsemodel.interfaces.errors import Signposted
-from sparsemodel.interfaces.numeric import shown, whole_number
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.parameters import Parameter
-from sparsemodel.modelling.expressions.values import real_array
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.failures import asked
 from sparsemodel.modelling.results.fitted import NAMES_OF_PATHS, Use
 from sparsemodel.modelling.results.shown import path_document
 from sparsemodel.modelling.results.solution import PathSolution
-from sparsemodel.numerics.budget import budget, ending_by
+from sparsemodel.modelling.run_options import within
+from sparsemodel.numerics.budget import sharing
 from sparsemodel.progress import counted
 from sparsemodel.selection.choice import at_the_end, best_carried
 from sparsemodel.selection.cross_validation import CrossValidation, cross_validate
@@ -214,7 +210,12 @@ class Path(Documented, Signposted):
 
     @asked("Cross-validating")
     def cross_validate(
-        self, *, folds: int | Any = 5, one_standard_error: bool = False, seed: int = 0
+        self,
+        *,
+        folds: int | Any = 5,
+        one_standard_error: bool = False,
+        seed: int = 0,
+        time_limit: float | None = None,
     ) -> PathSolution:
         """Return the solution whose k predicts held-out observations best.
 
@@ -232,26 +233,42 @@ class Path(Documented, Signposted):
             smaller and usually predicts less well.
         seed
             Seed of the random folds.
+        time_limit
+            Seconds after which it ends; each fold gets an equal share of what is left. A ``k`` that
+            some fold did not reach is not chosen.
 
         Returns
         -------
         PathSolution
-            ``scores`` are the mean held-out losses at all ``k`` (and ridges).
+            ``scores`` are the mean held-out losses at all ``k`` (and ridges), nan where a fold did
+            not reach them; ``stop`` says whether the time limit ended it.
+
+        Raises
+        ------
+        NotSolvedError
+            When the time is not enough for two values of ``k`` in every fold.
         """
-        found = self.cross_validation(folds=folds, one_standard_error=one_standard_error, seed=seed)
+        found = self.cross_validation(
+            folds=folds, one_standard_error=one_standard_error, seed=seed, time_limit=time_limit
+        )
         rule = "cross-validation" + (" (one standard error)" if one_standard_error else "")
         self._warn_at_the_end(found.place[0], "cross-validation", None)
-        return self._chosen(found.place, rule, found.mean)
+        return replace(self._chosen(found.place, rule, found.mean), stop=found.stop)
 
     @asked("Cross-validating")
     def cross_validation(
-        self, *, folds: int | Any = 5, one_standard_error: bool = False, seed: int = 0
+        self,
+        *,
+        folds: int | Any = 5,
+        one_standard_error: bool = False,
+        seed: int = 0,
+        time_limit: float | None = None,
     ) -> CrossValidation:
         """Return the held-out losses behind :meth:`cross_validate`.
 
         Parameters
         ----------
-        folds, one_standard_error, seed
+        folds, one_standard_error, seed, time_limit
             As there.
 
         Returns
@@ -259,14 +276,15 @@ class Path(Documented, Signposted):
         CrossValidation
             ``mean`` for each ``k`` (and ridge), and ``losses``, a row for each fold.
         """
-        found = cross_validate(
-            [problem.observed() for problem in self._problems],
-            self.k.tolist(),
-            self._how,
-            folds=folds,
-            one_standard_error=one_standard_error,
-            seed=seed,
-        )
+        with within(time_limit):
+            found = cross_validate(
+                [problem.observed() for problem in self._problems],
+                self.k.tolist(),
+                self._how,
+                folds=folds,
+                one_standard_error=one_standard_error,
+                seed=seed,
+            )
         return replace(found, losses=self._shaped(found.losses))
 
     @asked("Drawing halves")
@@ -347,45 +365,9 @@ def followed(
     problems = [compiled.with_ridge(float(factor)) for factor in ridges]
     found: list[Followed] = []
     for place, problem in enumerate(counted(problems, "ridge")):
-        limit = budget().limit
-        share = None if limit is None else limit / (len(problems) - place)
-        with ending_by(None if share is None else time.perf_counter() + share):
+        with sharing(len(problems) - place):
             near = found[-1].points if found else ()
             found.append(problem.path(ks, replace(how, near=near)))
         if found[-1].stop is Stop.INTERRUPTED:
             break
     return Path(reading, problems[: len(found)], found, how, ridges[: len(found)], parameter)
-
-
-def checked_ridges(values: Any) -> FloatArray:
-    """Return the factors of the ridge, sorted and distinct, none negative."""
-    factors = np.unique(real_array([values] if np.ndim(values) == 0 else values, where="ridges"))
-    if factors.size == 0 or factors[0] < 0.0:
-        raise ModelError("ridges must be numbers from 0 on, for example [1e-3, 0.1, 1.0].")
-    return factors
-
-
-def checked_ks(values: Any, sparsity: Cardinality) -> list[int]:
-    """Return the values of k, sorted and distinct; more than there are mean all of them."""
-    forced = sparsity.forced_units
-    most = sparsity.units + forced
-    if isinstance(values, range):  # which may be long
-        up = values if values.step > 0 else values[::-1]
-        values = range(up.start, min(up.stop, most + up.step + 1), up.step)
-    try:
-        given = list(values)
-    except TypeError as error:
-        raise ModelError(f"A path needs several values of k, not {values!r}.") from error
-    if not given:
-        raise ModelError("A path needs whole numbers k, for example range(1, 51).")
-    hint = " Write whole numbers, for example range(1, 51)."
-    ks = sorted({min(whole_number(k, where="Every k of a path", hint=hint), most) for k in given})
-    if ks[0] < 0:
-        least = shown(ks[0])
-        raise ModelError(f"Every k of a path must be at least 0, and the smallest is {least}.")
-    if ks[0] < forced:
-        raise InfeasibleError(
-            f"A path over k = {ks[0]} has no solution there: the bounds keep {forced} of the units "
-            f"away from zero. Begin at k = {forced}, or leave such bounds out."
-        )
-    return ks

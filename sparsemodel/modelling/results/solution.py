@@ -58,9 +58,10 @@ class Solution(Documented, Fitted):
     """Work of the solve in passes over the data (``A @ x`` and ``A.T @ r``)."""
     lower: LowerBound = field(repr=False)
     """What :attr:`bound` and :attr:`status` are read from."""
-    readings: float = 0.0
-    """How often data in files were read; 0 for data in memory."""
-    bytes_read: int = 0
+    readings: float | None = 0.0
+    """How often data in files were read; 0 for data in memory, None for Dask arrays, which are
+    loaded by workers that do not report it."""
+    bytes_read: int | None = 0
     notes: tuple[str, ...] = ()
     nodes: tuple[str, ...] | None = None
     """Names of the variables behind a precision matrix, if they have any."""
@@ -148,7 +149,7 @@ class Solution(Documented, Fitted):
             ("lower bound", self._bound_in_words()),
             ("run", f"{self.status} by {self.backend}: {self.stop.value}, {work}"),
             ("time", f"{self.timings['total']:.3g} s"),
-            *([("data", readings_in_words(self.readings, self.bytes_read))] * (self.readings > 0)),
+            *readings_in_words(self.readings, self.bytes_read),
             *(("note", note) for note in self.notes),
         ]
         title, bars = ("Edges", self._edges()) if graph else ("Coefficients", self._bars())
@@ -223,8 +224,11 @@ class PathSolution(Fitted):
     """The rule's score for every k of the path (and every ridge); smaller is better."""
     ridge: float | None = None
     """The chosen one of ``ridges=``."""
+    stop: Stop = Stop.CONVERGED
+    """``Stop.TIME_LIMIT`` if a time limit ended the cross-validation that chose it."""
     use: Use | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         ridge = "" if self.ridge is None else f", ridge = {self.ridge:g}"
-        return f"k = {self.k}{ridge} by {self.chosen_by}: objective {self.value:.8g}"
+        early = f", stopped early: {self.stop.value}" if self.stop.requested else ""
+        return f"k = {self.k}{ridge} by {self.chosen_by}: objective {self.value:.8g}{early}"
