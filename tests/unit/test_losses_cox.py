@@ -317,5 +317,5 @@ def test_a_proof_with_a_term_without_a_hessian_says_which(rng) -> None:
     problem = sm.Problem(sm.minimize(goal), sm.card(w) <= 2)
     problem.solve()
     assert np.isfinite(problem.certify().bound)
-    with pytest.raises(sm.UnsupportedProblemError, match="absolute_loss has none .* certify"):
+    with pytest.raises(sm.UnsupportedProblemError, match="absolute_loss has none"):
         problem.prove()
