@@ -103,6 +103,16 @@ def test_without_a_header_columns_are_numbers() -> None:
     np.testing.assert_array_equal(table.target, [3, 6])
 
 
+def test_a_header_of_numbers_is_read_as_data_and_that_is_said() -> None:
+    (note,) = table_of("2019,2020\n0.5,1\n1.5,2\n").notes
+    assert "read as data" in note
+    assert table_of("y2019,2020\n0.5,1\n1.5,2\n").notes == ()
+    notes = table_of("2019,2020\n0.5,\n1.5,2\n1,1\n", missing="drop").notes
+    assert [words in note for words, note in zip(("as data", "1 row"), notes, strict=True)] == [
+        True
+    ] * 2
+
+
 @pytest.mark.parametrize("order", ["text first", "number first"])
 def test_a_target_may_be_text(order: str) -> None:
     labels = ["b", "1"] if order == "text first" else ["1", "b"]

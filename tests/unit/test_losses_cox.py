@@ -306,3 +306,16 @@ def test_stated_sizes_cover_what_is_rounded(scale: float) -> None:
         r = np.where(risk, c.astype(LONG), 0) * np.exp(np.where(risk, wide - wide[risk].max(), 0))
         exact += c[i] * r / r.sum()
     assert np.all(np.abs(loss.gradient(u, y, c) - exact) <= 2.0**-47 * sizes + 1e-300)
+
+
+def test_a_proof_with_a_term_without_a_hessian_says_which(rng) -> None:
+    """Tangents alone bound a Cox loss, and a 1-norm has none that the search could follow."""
+    times = np.column_stack([rng.integers(1, 12, 25), rng.integers(0, 2, 25)])
+    w = sm.Variable(5)
+    loss = sm.cox_loss(rng.standard_normal((25, 5)) @ w, times)
+    goal = loss + 0.01 * sm.norm(w, 1) + sm.ridge(w, 0.05)
+    problem = sm.Problem(sm.minimize(goal), sm.card(w) <= 2)
+    problem.solve()
+    assert np.isfinite(problem.certify().bound)
+    with pytest.raises(sm.UnsupportedProblemError, match="absolute_loss has none"):
+        problem.prove()

@@ -165,10 +165,12 @@ def test_a_class_without_weight_is_named(model: Any) -> None:
 
 
 def test_dates_are_no_numbers() -> None:
-    frame = pd.DataFrame(X).rename(columns=str).assign(day=pd.date_range("2020-01-01", periods=N))
-    for model in (SparseLinearRegression(2), SparsePrecision(2)):
-        with pytest.raises(sm.DataTypeError, match="columns of dates or times: 'day'"):
-            model.fit(frame, TARGETS["real"])
+    for make in (pd.date_range, pd.period_range):
+        days = make("2020-01-01", periods=N, freq="D")
+        frame = pd.DataFrame(X).rename(columns=str).assign(day=days)
+        for model in (SparseLinearRegression(2), SparsePrecision(2)):
+            with pytest.raises(sm.DataTypeError, match="columns of dates or times: 'day'"):
+                model.fit(frame, TARGETS["real"])
 
 
 def test_frames_of_polars() -> None:

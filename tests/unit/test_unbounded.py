@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.certificates import certify, verify
+from sparsemodel.checker.__main__ import main
 
 N, P = 30, 8
 RNG = np.random.default_rng(0)
@@ -295,3 +297,30 @@ def test_linear_constraints_leave_coefficients_as_large() -> None:
         return sm.Problem(goal, sm.card(w) <= 3, w[0] == 2.0 * w[1]).solve().value
 
     assert value(1e-13 * a) == pytest.approx(value(a), rel=1e-9)
+
+
+@pytest.mark.parametrize("end", ["one", "none"])
+@pytest.mark.parametrize("counted", [True, False])
+def test_coefficients_that_nothing_reads_leave_a_bound(end, counted, tmp_path, capsys) -> None:
+    """Their slope is zero whatever is rounded: infinite ends lead nowhere."""
+    c = np.array([0.0, 3.0, -0.0, 2.0, 4.0])
+    w = sm.Variable(5)
+    limits = [w >= -1] if end == "one" else [w[[1, 3, 4]] >= -1]
+    limits.append(sm.card(w if counted else w[1:]) <= 2)
+    problem = sm.Problem(sm.minimize(c @ w), limits)
+    assert problem.solve().value == -7.0
+    path, data = tmp_path / "certificate.json", tmp_path / "data.npz"
+    np.savez(data, c=c[None, :], ones=np.ones(1))
+    for certificate in (problem.certify(), problem.prove()):
+        assert certificate.bound == pytest.approx(-7.0, rel=1e-12)
+        certificate.save(path)
+        assert verify(path, problem.form).claim is certificate.claim
+        assert main([str(path), str(data)]) == 0, capsys.readouterr().out
+        path.unlink()
+
+
+def test_an_entry_that_is_nearly_zero_is_not_zero() -> None:
+    w = sm.Variable(3)
+    below = [w[:2] >= -1, sm.card(w) <= 1]
+    form = sm.Problem(sm.minimize(np.array([2.0, 1.0, 1e-300]) @ w), below).form
+    assert certify(form, np.array([-1.0, 0.0, 0.0])).bound == -np.inf

@@ -11,6 +11,9 @@ import scipy.sparse as sp
 import sparsemodel as sm
 from sparsemodel.certificates import verify
 from sparsemodel.certificates.arithmetic.products import column_norms, predictions
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
+from sparsemodel.certificates.dual_bounds.witness import evaluate
+from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.checker.__main__ import main
 from sparsemodel.designs import SparseDesign, TransformedDesign
 
@@ -112,3 +115,33 @@ def test_norms_of_scaled_columns_are_bounds_without_writing_rows_out(exponent, m
     found = column_norms(design)
     assert np.all(found >= exact)
     np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-80)
+
+
+@pytest.mark.parametrize("orders", [0.0, 4.0])
+def test_rows_prove_what_sums_of_their_products_did(orders: float, tmp_path) -> None:
+    """Slopes that have to vanish do so on the rows, not on squares made smaller."""
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(3)
+    n, p = 2500, 8
+    a = rng.standard_normal((n, p)) * np.exp(rng.uniform(-orders, orders, p)) + 3.0
+    offset = rng.standard_normal(n)
+    a[rng.random(a.shape) < 0.5] = 0.0
+    a = a.astype(rng.choice(["f4", "f8"]))
+    b = a[:, 1] / a[:, 1].std() - a[:, 2] / a[:, 2].std() + rng.standard_normal(n)
+    pandas.DataFrame(a, columns=list("abcdefgh")).to_parquet(tmp_path / "a.parquet")
+
+    def problem(entries) -> sm.Problem:
+        w = sm.Variable(p)
+        loss = sm.squared_loss(entries @ w + sm.Variable() + offset, b)
+        return sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 2)
+
+    stored = problem(sm.as_design(tmp_path / "a.parquet"))
+    stored.solve()
+    certificate = stored.certify()
+    assert certificate.witness.duals == (None,)
+    rows = problem(a).form
+    again = within(rows, certificate.witness.bounds, primal(rows, certificate.x))
+    assert evaluate(again, certificate.witness).value >= certificate.bound
+    verify(certificate, rows)
+    verify(certificate, stored.form)

@@ -101,6 +101,23 @@ def spread(norms: FloatArray, sizes: FloatArray) -> FloatArray:
     return np.asarray(out * (1.0 + gamma(4)) + TINY)
 
 
+def zero_columns(design: Design, index: IntArray) -> BoolArray:
+    """Return which of some columns are exactly zero; none that only has products."""
+    if matrix_free(design):
+        return np.zeros(index.size, dtype=bool)
+    (some,) = read_once(
+        design, "nonzero", index.astype(np.float64), lambda: (_any_nonzero(design, index),)
+    )
+    return np.asarray(some == 0.0)
+
+
+def _any_nonzero(design: Design, index: IntArray) -> FloatArray:
+    part, out = design.restrict(index), np.zeros(index.size)
+    for _, entries in part.row_blocks(_rows(design)):
+        out[np.any(entries != 0.0, axis=0)] = 1.0
+    return out
+
+
 def predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return ``A x`` in float64 from the columns in ``support``, with a bound on its errors."""
     u, error = read_once(design, "predictions", x, lambda: _predictions(design, x, support))

@@ -19,6 +19,7 @@ import numpy as np
 from sparsemodel.certificates.arithmetic.products import predicted
 from sparsemodel.certificates.arithmetic.readings import remembered
 from sparsemodel.certificates.arithmetic.rounding import U, gamma
+from sparsemodel.certificates.dual_bounds.unpenalised import unbounded_coordinates
 from sparsemodel.certificates.statements.certificate import Multipliers, Witness
 from sparsemodel.certificates.statements.fingerprint import Digest, array_hash
 from sparsemodel.certificates.statements.objective_interval import Primal, TermValue, primal
@@ -119,7 +120,26 @@ class Survey:
             sizes[sizes == 0.0] = 1.0
             right = dual + term.target
             at = np.asarray(least_squares(entries / sizes, right) / sizes)
+        at = self._balanced(at)
         return replace(witness, duals=(None,) * len(self.form.terms), at=at)
+
+    def _balanced(self, at: FloatArray) -> FloatArray:
+        """Return a point nearby where slopes that have to vanish do so on the data.
+
+        On ``below``, whose squares are smaller, what is left of them lowers the bound that is
+        stated. At a point where they vanish there, rows would prove less than that bound.
+        """
+        index = unbounded_coordinates(self.form)
+        if not index.size:
+            return at
+        term, out = self.beside.terms[0], at.copy()
+        entries, roots = term.design.to_array(), np.sqrt(term.weights)
+        columns = roots[:, None] * entries[:, index]
+        off = roots * (entries @ at - term.target)
+        sizes = np.sqrt(np.square(columns).sum(axis=0))
+        sizes[sizes == 0.0] = 1.0
+        out[index] -= least_squares(columns / sizes, off) / sizes
+        return out
 
 
 def plain_survey(form: SparseRegression, x: FloatArray) -> Survey:

@@ -27,6 +27,7 @@ from sparsemodel.certificates.arithmetic.products import (
     adjoint_product,
     column_norms,
     spread,
+    zero_columns,
 )
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, TINY, U, add_up, norm_up
 from sparsemodel.certificates.arithmetic.row_prices import row_term, with_slopes
@@ -229,9 +230,10 @@ def _assemble(
         energy = 0.5 * math.fsum((shift * point).ravel())
         constants.append(energy * (1.0 - 16.0 * U) - (1.0 + np.abs(point).sum()) * TINY)
     error *= caution
-    # Exactly zero at the dual point the bound is taken at.
-    v[balanced] = 0.0
-    error[balanced] = 0.0
+    # Exactly zero at the dual point the bound is taken at, or at every one.
+    for exact in (balanced, _idle(form, v, curvature)):
+        v[exact] = 0.0
+        error[exact] = 0.0
     gains = coordinate_gains(v, error, curvature, form.box and form.box.chosen)
     sparsity = form.sparsity
     free = gains[sparsity.free]
@@ -253,6 +255,22 @@ def _assemble(
     plain = _plain_gains(form, v, curvature)
     allowance += max(0.0, add_up(free) + chosen - plain)
     return Bound(math.nextafter(total, -math.inf), allowance, method, "", units, v, base)
+
+
+def _idle(form: SparseRegression, v: FloatArray, curvature: FloatArray) -> IntArray:
+    """Return coordinates that no term reads, where a slope other than zero would have no end."""
+    box = form.box and form.box.chosen
+    loose = np.broadcast_to(curvature == 0.0, form.shape[::-1]).T & (v == 0.0)
+    if box is not None:
+        loose = loose & ~np.isfinite(box.upper - box.lower)
+    if not form.matrix:
+        index = np.flatnonzero(loose)
+    else:
+        index = np.flatnonzero(np.any(loose, axis=1) & np.all(v == 0.0, axis=1))
+    for term in form.terms:
+        if index.size:
+            index = index[zero_columns(term.design, index)]
+    return index
 
 
 def _plain_gains(form: SparseRegression, v: FloatArray, curvature: FloatArray) -> float:

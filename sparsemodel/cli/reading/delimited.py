@@ -23,6 +23,10 @@ from sparsemodel.designs.tables.encoding import Column, Encoding, Field
 from sparsemodel.interfaces import DataError
 
 _DELIMITERS = ",;\t|"
+_NO_HEADER = (
+    "the first row is all numbers and was read as data: columns are called column_1, column_2, ... "
+    "In a header at least one name is not a number, such as y2019."
+)
 
 
 def read_delimited(handle: TextIO, columns: Columns, *, where: str) -> Table:
@@ -65,7 +69,7 @@ def _read(handle: TextIO, columns: Columns, where: str) -> Table:
     for _ in range(header_lines):
         handle.readline()
     body = handle.tell()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = () if header else (_NO_HEADER,)
     numbers = _all_numbers(handle, delimiter, (*chosen.features, *chosen.others), len(names))
     width, shown = len(chosen.features), tuple(names[j] for j in chosen.features)
     if numbers is not None:
@@ -83,7 +87,7 @@ def _read(handle: TextIO, columns: Columns, where: str) -> Table:
         )
         X, encoding = encoded(fields, columns, where)
         if dropped:
-            notes = (f"{dropped} row(s) with missing values were left out.",)
+            notes += (f"{dropped} row(s) with missing values were left out.",)
     named = header or any(column.levels is not None for column in encoding.columns)
     return Table(
         X=X,

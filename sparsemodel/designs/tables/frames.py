@@ -48,7 +48,10 @@ def refuse_times(frame: Any, where: str) -> None:
 
 def _is_time(dtype: Any) -> bool:
     of_polars = getattr(dtype, "is_temporal", None)
-    return bool(of_polars()) if of_polars is not None else getattr(dtype, "kind", "O") in "mM"
+    if of_polars is not None:
+        return bool(of_polars())
+    # Periods are objects to NumPy.
+    return getattr(dtype, "kind", "O") in "mM" or type(dtype).__name__ == "PeriodDtype"
 
 
 def frame_array(frame: Any, where: str) -> Any:

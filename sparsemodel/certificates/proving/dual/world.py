@@ -23,6 +23,7 @@ from sparsemodel.interfaces import (
     IntArray,
     Point,
     SparseRegression,
+    Term,
     UnboundedError,
 )
 from sparsemodel.numerics import RegressionObjective
@@ -43,9 +44,12 @@ witness, once the search has used up its share of the time."""
 def objections(form: SparseRegression) -> tuple[str, ...]:
     """Return every reason why nodes of ``form`` cannot be bounded by dual points."""
     out = list[str]()
-    unknown = ", ".join(sorted({t.loss.name for t in form.terms if not t.traits.conjugable}))
-    if unknown and not form.traits.has_hessian:
-        out.append(f"the conjugate of {unknown} is not known, and a loss has no Hessian")
+    unknown = _names([t for t in form.terms if not t.traits.conjugable])
+    if unknown and (bent := _names([t for t in form.terms if not t.traits.has_hessian])):
+        out.append(
+            f"the conjugate of {unknown} is not known, so that all terms need a Hessian, and "
+            f"{bent} has none (sm.norm(w, 1) is an absolute_loss); certify() bounds such problems"
+        )
     elif unknown and np.any(loose_coordinates(form)):
         out.append(f"the conjugate of {unknown} is not known, so that all needs a ridge or bounds")
     if np.any(forced_units(form.sparsity, form.box)):
@@ -54,6 +58,10 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
     if reason and reason not in out and not _countable(form):
         out.append(reason)
     return tuple(out)
+
+
+def _names(terms: list[Term]) -> str:
+    return ", ".join(sorted({t.loss.name for t in terms}))
 
 
 def few_supports(form: SparseRegression) -> bool:
