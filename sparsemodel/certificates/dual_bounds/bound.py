@@ -231,9 +231,9 @@ def _assemble(
         constants.append(energy * (1.0 - 16.0 * U) - (1.0 + np.abs(point).sum()) * TINY)
     error *= caution
     # Exactly zero at the dual point the bound is taken at, or at every one.
-    for exact in (balanced, _idle(form, v, curvature)):
-        v[exact] = 0.0
-        error[exact] = 0.0
+    balanced = np.union1d(balanced, _idle(form, v, curvature))
+    v[balanced] = 0.0
+    error[balanced] = 0.0
     gains = coordinate_gains(v, error, curvature, form.box and form.box.chosen)
     sparsity = form.sparsity
     free = gains[sparsity.free]
