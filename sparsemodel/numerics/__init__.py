@@ -28,6 +28,7 @@ from sparsemodel.numerics.exchange.quadratics.search import (
     quadratic_of,
 )
 from sparsemodel.numerics.exchange.removal import removal_costs, separation
+from sparsemodel.numerics.exchange.side_by_side import lowest_near
 from sparsemodel.numerics.exchange.support_factor import SupportFactor
 from sparsemodel.numerics.exchange.swaps import (
     first_improvement,
@@ -107,6 +108,7 @@ __all__ = [
     "insertion_scores",
     "insertions",
     "inside",
+    "lowest_near",
     "margins",
     "mean_curvature",
     "minimise_on_support",

@@ -10,6 +10,7 @@ from sparsemodel.numerics import (
     ExchangeTrials,
     RegressionObjective,
     Rounds,
+    lowest_near,
     minimise_on_support,
     minimise_restricted,
 )
@@ -128,6 +129,61 @@ def test_supports_below_a_bar_come_lowest_first() -> None:
     assert len(lower) == pytest.approx(np.sum(np.array(values) < bar), abs=1)
     assert np.array_equal(lower[:5], supports[order[:5]])
     assert not len(lowest_first(objective, min(values), supports, x))
+
+
+def classes(seed: int, n: int = 60, p: int = 120) -> tuple[np.ndarray, np.ndarray]:
+    """Two classes, from six of the columns, which resemble their neighbours."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, p))
+    for j in range(1, p):
+        A[:, j] = 0.9 * A[:, j - 1] + np.sqrt(0.19) * A[:, j]
+    truth = np.zeros(p)
+    truth[rng.choice(p, 6, False)] = rng.standard_normal(6)
+    return A, np.sign(A @ truth + 0.5 * rng.standard_normal(n))
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.4])
+def test_steps_beside_a_kink_are_shortened(gamma: float) -> None:
+    A, y = classes(4)
+    w = sm.Variable(120, name="w")
+    loss = sm.smoothed_hinge_loss(A @ w, y, gamma=gamma)
+    problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 1e-2)), sm.card(w) <= 6)
+    objective = RegressionObjective(problem.form)
+    support = np.array([7, 35, 44, 63, 101, 116])
+    point = minimise_restricted(objective, support, objective.origin())
+    found = ExchangeModels(objective).runners_up(point, 60)
+    assert found is not None
+    values = [minimise_restricted(objective, some, point).value for some in found[0]]
+    lower = lowest_first(objective, float(np.median(values)), *found)
+    assert len(lower) == pytest.approx(30, abs=3)
+    assert found[0][np.argmin(values)].tolist() in lower[:2].tolist()
+
+
+@pytest.mark.parametrize(("seed", "known"), [(0, 0.1071241), (3, 0.1023143), (4, 0.0623374)])
+def test_losses_with_kinks_are_judged_beside_the_ends_of_smoothed_searches(
+    seed: int, known: float
+) -> None:
+    A, y = classes(seed)
+    w = sm.Variable(120, name="w")
+    loss = sm.hinge_loss(A @ w, y) + sm.ridge(w, 1e-2)
+    assert sm.Problem(sm.minimize(loss), sm.card(w) <= 6).solve().value <= known
+
+
+@pytest.mark.parametrize("held", ["outstanding", "groups", "nothing"])
+def test_none_are_near_where_they_are_not_looked_for(held: str) -> None:
+    A, y = classes(3)
+    w = sm.Variable(120, name="w")
+    if held == "outstanding":
+        A = np.random.default_rng(0).standard_normal(A.shape)
+        y = 3.0 * A[:, 5]
+    groups = np.arange(120) // 2 if held == "groups" else None
+    goal = sm.minimize(sm.huber_loss(A @ w, y) + sm.ridge(w, 1e-2))
+    objective = RegressionObjective(sm.Problem(goal, sm.card(w, groups=groups) <= 2).form)
+    support = np.array([], dtype=int) if held == "nothing" else np.array([5])
+    assert not lowest_near(objective, minimise_restricted(objective, support, objective.origin()))
+    if held == "nothing":
+        point = minimise_restricted(objective, np.array([40, 80]), objective.origin())
+        assert len(lowest_near(objective, point)) > 60
 
 
 def test_no_more_are_judged_than_memory_holds_and_none_of_other_losses() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast, final
 
@@ -14,17 +15,19 @@ from sparsemodel.interfaces import (
     Context,
     FloatArray,
     Form,
+    IntArray,
     Loss,
     Objective,
     Point,
     Result,
+    Role,
     Smoothable,
     SparseRegression,
     Stop,
     Term,
     priced,
 )
-from sparsemodel.numerics import RegressionObjective, margins
+from sparsemodel.numerics import RegressionObjective, lowest_near, margins
 
 LEVELS = (1.0, 0.4, 0.05)
 """Smoothing of the problems in a row, in units of the typical distance from the kinks. With much,
@@ -34,6 +37,9 @@ _AFRESH = 2
 """Levels that do not start from others. Of hinge losses with correlations of 0.9, 8 of 120 x 60 and
 6 of 100 x 300, 4 and 4 ended up to 0.7 and 11 % above the best known with 1, 0.1 and 0.01 one after
 the other, and 1 and 3 up to 0.5 and 1.1 % like this, with 0.8 and 1.15 times the work."""
+_LAST, _NEXT = 4, 4
+"""Supports that a search came through last, and that are ranked next after the best, on which the
+original objective is minimised after each level. Smoothing ranks them otherwise than the kinks."""
 
 _TINY = float(np.finfo(np.float64).tiny)
 """Least smoothing: its inverse, the curvature, is finite."""
@@ -46,6 +52,9 @@ class Smoothed(Backend):
 
     After each level the original objective is minimised exactly on the support that was found;
     the best of these points is the result, so smoothing only ever guides the choice of supports.
+    After a search (:attr:`Role.FINISH`, unless it has no patience) so are those that it came
+    through last, and those that the smoothed objective ranks next after the best of them, until
+    none is better.
     """
 
     inner: Backend
@@ -72,6 +81,7 @@ class Smoothed(Backend):
         best: Point | None = None
         iterations = 0
         relay = EventRelay(objective, context)
+        searched = Role.FINISH in self.inner.roles and self.inner.with_patience(0.0) != self.inner
         notes: list[str] = []
         dual: tuple[FloatArray, ...] | None = None
         stop = Stop.CONVERGED
@@ -87,6 +97,8 @@ class Smoothed(Backend):
             iterations += result.iterations
             notes += [note for note in result.notes if note not in notes]
             exact = context.restricted(objective, result.point.support, result.point)
+            if searched and not result.stop.breaks_off:
+                exact = _judged(exact, objective, smooth, result, context)
             if best is None or priced(objective, exact) < priced(objective, best):
                 best, dual = exact, exact.duals
             stop = result.stop
@@ -94,6 +106,37 @@ class Smoothed(Backend):
                 break
         point = objective.origin() if best is None else best
         return Result(point, stop, iterations, tuple(relay.history), dual, tuple(notes))
+
+
+def _judged(
+    exact: Point, objective: Objective, smooth: Objective, result: Result, context: Context
+) -> Point:
+    """Return the best of the minimisers on the last supports of a search, and on those near it."""
+    last = dict.fromkeys(event.support.tobytes() for event in reversed(result.history))
+    last.pop(exact.support.tobytes(), None)
+    supports = [np.frombuffer(name, dtype=np.intp) for name in list(last)[:_LAST]]
+    found: Point | None = _better(exact, objective, supports, context) or exact
+    while found is not None and not context.limits.expired():
+        exact = found
+        start = smooth.point(exact.support, exact.x[exact.support])
+        start = context.restricted(smooth, exact.support, start)
+        near = lowest_near(cast("RegressionObjective", smooth), start)[:_NEXT]
+        found = _better(exact, objective, near, context)
+    return exact
+
+
+def _better(
+    point: Point, objective: Objective, supports: Iterable[IntArray], context: Context
+) -> Point | None:
+    """Return the best of the minimisers on some supports; None where none is below ``point``."""
+    best = point
+    for support in supports:
+        if context.limits.expired():
+            break
+        trial = context.restricted(objective, support, point)
+        if priced(objective, trial) < priced(objective, best):
+            best = trial
+    return None if best is point else best
 
 
 def smoothable(form: Form) -> bool:

@@ -7,17 +7,33 @@ from typing import cast
 
 import numpy as np
 
-from sparsemodel.interfaces import Curved, FloatArray, IntArray, Loss, Objective, Term
+from sparsemodel.interfaces import (
+    BoolArray,
+    Curved,
+    FloatArray,
+    IntArray,
+    Loss,
+    Objective,
+    Point,
+    SparseRegression,
+    Term,
+)
 from sparsemodel.numerics.curvatures.curvature import cheap_columns
+from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.minimisers.few_columns import SMALL_PIVOT, safe_inverses
 from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
 
 _STEPS = 6
-"""Newton steps at most, each taken in full."""
+"""Newton steps at most."""
+_CUTS, _SHORTER = 3, 0.3
+"""Times that a step is shortened that leads no lower, and by what each time: full ones from a model
+end far from the minimum where a loss next to a kink is curved at few observations."""
 _PROMISED = 4.0
 """Times what the next step promises by which a support must come lower to be followed further."""
 _NUMBERS = 2**18
 """Numbers of the columns of all supports, at most (2 MB)."""
+RANKED = 96
+"""Supports that a model ranks next and that the objective judges."""
 
 
 def side_by_side(objective: Objective, size: int) -> int:
@@ -45,16 +61,13 @@ def lowest_first(
     form = objective.form
     used, places = np.unique(supports, return_inverse=True)
     places = places.reshape(supports.shape)
-    terms = [_Batch(term, used) for term in form.terms]
-    left, least = np.arange(len(supports)), np.full(len(supports), np.inf)
-    for step in range(_STEPS + 1):
-        ridge = form.ridge[supports[left]]
-        values = form.constant + 0.5 * np.einsum("rq,rq->r", ridge * x, x)
-        values += sum(term.predicted(places[left], x) for term in terms)
+    terms = [_Batch(term, used, places, x) for term in form.terms]
+    left, ridge = np.arange(len(supports)), form.ridge[supports]
+    values = form.constant + 0.5 * np.einsum("rq,rq->r", ridge * x, x)
+    values += sum(term.values() for term in terms)
+    least = values.copy()
+    for _ in range(_STEPS):
         objective.work.passes += 0.5 * supports[left].size / objective.shape[0]
-        least[left] = np.fmin(least[left], values)
-        if step == _STEPS or not left.size:
-            break
         gradient, hessian = ridge * x, np.zeros((*x.shape, x.shape[1]))
         np.einsum("rqq->rq", hessian)[:] = ridge
         for term in terms:
@@ -62,9 +75,59 @@ def lowest_first(
         steps = _solved(hessian, gradient)
         promised = 0.5 * np.einsum("rq,rq->r", steps, gradient)
         going = values - _PROMISED * promised < bar
-        left, x = left[going], (x - steps)[going]
+        left, ridge, x, steps = left[going], ridge[going], x[going], steps[going]
+        for term in terms:
+            term.turn(going, steps)
+        values, x = _stepped(form, terms, ridge, values[going], x, steps)
+        least[left] = np.fmin(least[left], values)
+        if not left.size:
+            break
     order = np.argsort(least, kind="stable")
-    return supports[order[least[order] < bar]]
+    return np.asarray(supports[order[least[order] < bar]])
+
+
+def lowest_near(objective: RegressionObjective, point: Point) -> list[IntArray]:
+    """Return supports that a model at ``point`` ranks next, by the objective on them.
+
+    Sorted coordinates, the lowest first; none where ``point`` stands out, or where limits other
+    than one on single coordinates, prices or constraints decide which are allowed.
+    """
+    sparsity = objective.cardinality
+    if sparsity.groups is not None or not sparsity.bare or objective.form.constrained:
+        return []
+    models, many = ExchangeModels(objective), side_by_side(objective, point.support.size)
+    search = models.search(point, point.support.size) if many else None
+    if search is None or search.clear or not search.size:
+        return []
+    found = models.runners_up(point, min(many, RANKED))
+    if found is None:
+        return []
+    return [np.sort(support) for support in lowest_first(objective, np.inf, *found)]
+
+
+def _stepped(
+    form: SparseRegression,
+    terms: list[_Batch],
+    ridge: FloatArray,
+    values: FloatArray,
+    x: FloatArray,
+    steps: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the values and coordinates after the steps, shorter where full ones lead no lower."""
+    lengths, moved = np.ones(len(x)), np.full(len(x), np.inf)
+    tried = np.arange(len(x))
+    for cut in range(_CUTS + 1):
+        t = lengths[tried]
+        there = x[tried] - t[:, None] * steps[tried]
+        found = form.constant + 0.5 * np.einsum("rq,rq->r", ridge[tried] * there, there)
+        moved[tried] = found + sum(term.values(tried, t) for term in terms)
+        tried = np.flatnonzero(~(moved < values))
+        if not tried.size or cut == _CUTS:
+            break
+        lengths[tried] *= _SHORTER
+    for term in terms:
+        term.move(lengths)
+    return moved, x - lengths[:, None] * steps
 
 
 def _solved(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
@@ -77,27 +140,41 @@ def _solved(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
 
 
 class _Batch:
-    """A term of the objective on several supports; mutable, it knows the last predictions."""
+    """A term of the objective on several supports; mutable, it knows their predictions."""
 
-    def __init__(self, term: Term, used: IntArray) -> None:
+    def __init__(self, term: Term, used: IntArray, places: IntArray, x: FloatArray) -> None:
         self._term, self._loss = term, cast("Loss", term.loss)
-        self._rows = np.ascontiguousarray(term.design.restrict(used).to_array().T)
+        rows = np.ascontiguousarray(term.design.restrict(used).to_array().T)
+        self._columns = rows[places]
+        self._z = margins(term, (x[:, None, :] @ self._columns)[:, 0])
+        self._change = np.zeros_like(self._z)
 
-    def predicted(self, places: IntArray, x: FloatArray) -> FloatArray:
-        """Return the values of the term at ``x`` on columns by their places, ``(R, q)``."""
-        self._columns = self._rows[places]
-        z = margins(self._term, (x[:, None, :] @ self._columns)[:, 0])
-        self._shape, self._u = z.shape, z.ravel()
-        self._y = np.broadcast_to(self._term.target, z.shape).ravel()
-        return np.asarray(self._whole(self._loss.value) @ self._term.weights)
+    def turn(self, going: BoolArray, steps: FloatArray) -> None:
+        """Keep the supports that are ``going``, and head for these ``steps``."""
+        self._columns, self._z = self._columns[going], self._z[going]
+        self._change = (steps[:, None, :] @ self._columns)[:, 0]
+
+    def values(
+        self, some: IntArray | slice = slice(None), lengths: FloatArray | float = 0.0
+    ) -> FloatArray:
+        """Return the values of the term on some supports, after so much of the steps."""
+        z = self._z[some] - np.reshape(lengths, (-1, 1)) * self._change[some]
+        return np.asarray(self._whole(self._loss.value, z) @ self._term.weights)
+
+    def move(self, lengths: FloatArray) -> None:
+        """Go so much of the steps."""
+        self._z = self._z - lengths[:, None] * self._change
 
     def add_derivatives(self, gradient: FloatArray, hessian: FloatArray) -> None:
-        """Add the derivatives of the term at the last predictions."""
+        """Add the derivatives of the term at the predictions."""
         columns, weights = self._columns, self._term.weights
-        first = weights * self._whole(self._loss.derivative)
-        second = weights * self._whole(cast("Curved", self._loss).second_derivative)
+        first = weights * self._whole(self._loss.derivative, self._z)
+        second = weights * self._whole(cast("Curved", self._loss).second_derivative, self._z)
         gradient += (columns @ first[:, :, None])[:, :, 0]
         hessian += (columns * second[:, None, :]) @ columns.swapaxes(1, 2)
 
-    def _whole(self, function: Callable[[FloatArray, FloatArray], FloatArray]) -> FloatArray:
-        return function(self._u, self._y).reshape(self._shape)
+    def _whole(
+        self, function: Callable[[FloatArray, FloatArray], FloatArray], z: FloatArray
+    ) -> FloatArray:
+        y = np.broadcast_to(self._term.target, z.shape)
+        return function(z.ravel(), y.ravel()).reshape(z.shape)

@@ -20,7 +20,7 @@ from sparsemodel.numerics.exchange import greedy
 from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
-from sparsemodel.numerics.exchange.side_by_side import lowest_first, side_by_side
+from sparsemodel.numerics.exchange.side_by_side import RANKED, lowest_first, side_by_side
 from sparsemodel.numerics.exchange.swaps import share_left
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 from sparsemodel.numerics.support.hard_threshold import top_k
@@ -34,8 +34,8 @@ what is left of the objective: where classes are nearly separable, gradients are
 _JUDGED, _TRIED = 4, 2
 """Ends of searches in the model that the objective is asked about, of those found at a time; rounds
 that one tried on the objective counts as where a model of several columns knows no more ends."""
-_BESIDE, _FROM, _WORTH = 96, 2, 24
-"""Supports judged before perturbations, descents from them, more rounds in vain where they help: of
+_FROM, _WORTH = 2, 24
+"""Descents from supports judged before perturbations, and more rounds in vain where they help: of
 84 problems with 200 to 900 columns 7 ended too high, 10 without those, 11 if none is judged."""
 _SURE = ((4, -np.inf), (6, 0.2), (np.inf, 0.6))
 """Units, and least contrast with which that takes the place of perturbations: they improved none of
@@ -207,10 +207,10 @@ class ExchangeTrials:
         if not self._plain or self._objective.quadratic or rounds.enough or self.clear(point):
             return None
         size, many = self._counted(point).size, side_by_side(self._objective, point.support.size)
-        found = self._models.runners_up(point, min(many, _BESIDE)) if many else None
+        found = self._models.runners_up(point, min(many, RANKED)) if many else None
         if found is None:
             return None
-        self._compared = point.support.tobytes() if many >= _BESIDE else None
+        self._compared = point.support.tobytes() if many >= RANKED else None
         lower = lowest_first(cast("RegressionObjective", self._objective), point.value, *found)
         starts = (self._minimised_on(support[:size], point) for support in lower[:_FROM])
         better = self._best(point, starts, rounds)
