@@ -143,7 +143,9 @@ def test_a_sample_of_the_recorded_trials_comes_out_again(
         again = program(path.stem, monkeypatch).trial(*key)
         for name, value in trials[key]["numbers"].items():
             if name != "s" and not name.endswith(", s"):
-                assert again[name] == pytest.approx(value, rel=1e-3, abs=1e-12), key
+                # How far a bound comes in its time depends on the machine.
+                rel = 1e-2 if name == "bound" else 1e-3
+                assert again[name] == pytest.approx(value, rel=rel, abs=1e-12), key
                 judged += 1
         if judged >= 20:
             break
