@@ -133,37 +133,36 @@ class Theorem:
         return Guarantee(self.source, FAILS, text, "")
 
 
+def except_where(
+    theorem: Theorem, where: Callable[[Setting], bool], status: str, why: str
+) -> Theorem:
+    """Return a theorem that has this status, with the reason, for problems of one kind."""
+
+    def judge(s: Setting) -> Guarantee:
+        return Guarantee(theorem.source, status, why, "") if where(s) else theorem.judge(s)
+
+    return Theorem(theorem.source, judge)
+
+
 def without_free(theorem: Theorem) -> Theorem:
     """Return a theorem whose iteration steps in every coordinate, for problems without free ones.
 
     The constants are those of the objective minimised over free coordinates; such an iteration
     does not minimise over them, and may diverge with the step that the constants allow.
     """
-
-    def judge(s: Setting) -> Guarantee:
-        if not s.free:
-            return theorem.judge(s)
-        text = "it takes gradient steps in free coordinates, which the constants do not cover"
-        return Guarantee(theorem.source, FAILS, text, "")
-
-    return Theorem(theorem.source, judge)
+    text = "it takes gradient steps in free coordinates, which the constants do not cover"
+    return except_where(theorem, lambda s: bool(s.free), FAILS, text)
 
 
 def run_otherwise(theorem: Theorem, why: str) -> Theorem:
     """Return a theorem about an algorithm that the options in force are not, with the reason."""
-    return Theorem(theorem.source, lambda _: Guarantee(theorem.source, FAILS, why, ""))
+    return except_where(theorem, lambda _: True, FAILS, why)
 
 
 def in_units(theorem: Theorem) -> Theorem:
     """Return a theorem with a step that was given, for problems whose columns are not scaled."""
-
-    def judge(s: Setting) -> Guarantee:
-        if not s.rescaled:
-            return theorem.judge(s)
-        text = "the step was one of scaled columns, and the constants are those of the columns"
-        return Guarantee(theorem.source, OPEN, text, "")
-
-    return Theorem(theorem.source, judge)
+    text = "the step was one of scaled columns, and the constants are those of the columns"
+    return except_where(theorem, lambda s: s.rescaled, OPEN, text)
 
 
 def all_of(*statuses: str) -> str:

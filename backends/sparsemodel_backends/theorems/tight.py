@@ -13,6 +13,7 @@ from sparsemodel.interfaces.self_description import (
     Setting,
     Theorem,
     between,
+    except_where,
     for_targets,
     in_units,
     run_otherwise,
@@ -197,11 +198,5 @@ def svrg_theorems(
 
 def _of_rows(theorem: Theorem) -> Theorem:
     """Return a theorem whose steps are over single observations."""
-
-    def judge(s: Setting) -> Guarantee:
-        if not s.combined:
-            return theorem.judge(s)
-        text = "the steps were over combinations of the observations, and L is of the observations"
-        return Guarantee(theorem.source, OPEN, text, "")
-
-    return Theorem(theorem.source, judge)
+    text = "the steps were over combinations of the observations, and L is of the observations"
+    return except_where(theorem, lambda s: s.combined, OPEN, text)
