@@ -95,6 +95,20 @@ def test_claims_do_not_depend_on_units() -> None:
     assert verify(heavy, declared(X, 5, weight=1e-4).form).claim is heavy.claim
 
 
+def test_a_bound_narrows_the_set_of_matrices_and_holds(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    omega = np.eye(30)
+    omega[np.triu_indices(30, 1)] = rng.choice([0.0, 0.3, -0.3], 435, p=[0.9, 0.05, 0.05])
+    omega = np.triu(omega) + np.triu(omega, 1).T
+    omega += max(0.0, 0.1 - np.linalg.eigvalsh(omega)[0]) * np.eye(30)
+    X = rng.multivariate_normal(np.zeros(30), np.linalg.inv(omega), size=300)
+    problem = declared(X, 40)
+    certificate = problem.certify()
+    assert certificate.witness.enclosing
+    checked = verify(certificate.save(tmp_path / "graph.json"), problem.form)
+    assert checked.claim is certificate.claim
+
+
 def test_an_active_bound_has_a_dual_point_of_its_own(tmp_path: Path) -> None:
     X = observations(n=60)
     problem = declared(X, 5, lambda omega: omega << 2.0)

@@ -239,7 +239,7 @@ def _search(
     for _ in range(4):
         ascent.run()
         value = ascent.tasks.in_nats(ascent.best)
-        improved = value > best + 1e-3 * max(at.upper - best, 0.0)
+        improved = not math.isfinite(best) or value > best + 1e-3 * max(at.upper - best, 0.0)
         if value > best:
             best = value
             units = [task.units for task in ascent.tasks.each]
