@@ -64,6 +64,8 @@ class NHTPState:
     """The best iterate so far."""
     worse: int = 0
     """Iterations since then, or since ``eta`` was halved."""
+    change: float = np.inf
+    """What the last step changed the objective by, over one plus its size."""
     halved: int = 0
     """How often ``eta`` was halved."""
     seen: frozenset[tuple[bytes, str]] = frozenset()
@@ -91,6 +93,8 @@ class NHTP(IterativeBackend[NHTPState]):
         :math:`10 (1 + k/p) / \min(10, \ln p)`.
     tol
         Stops when the stationarity measure of the paper, relative to the size of ``x``, is below.
+    value_tol
+        Stops when a step changes the objective by less than ``value_tol * (1 + |f|)``; 0 does not.
     max_iter
         Iteration limit.
     update_every
@@ -108,7 +112,8 @@ class NHTP(IterativeBackend[NHTPState]):
         ``x`` has no entry outside of ``T``, 1e-4 otherwise.
     literal
         Table 1 as printed: lengths as they are, :math:`\eta` judged by :math:`\|F_\eta\|`, exact
-        linear systems, no watch for cycles, and an end where no length satisfies (27).
+        linear systems, no watch for cycles, the start :math:`x = 1` where :math:`\nabla f(0) = 0`,
+        and an end where no length satisfies (27).
 
     Notes
     -----
@@ -122,12 +127,15 @@ class NHTP(IterativeBackend[NHTPState]):
     twice the iterations). With columns from an AR(0.95) process the halvings bring the loss down
     from 16.3 to 1.1 (0.09 on the planted support).
 
-    Literal mode is ``literal`` with updates of :math:`\eta` every 10 iterations, and without the
-    paper's stop at a small change of ``f``.
+    Literal mode is ``literal`` with the constants of Section 4: updates of :math:`\eta` every 10
+    iterations, and ends where ``Tol`` is at most 1e-6 or ``f`` changes by less than
+    :math:`10^{-6} (1 + |f|)`. The start :math:`x = 1` is not sparse: a run that ends there returns
+    zero.
     """
 
     eta: float | None = None
     tol: float = 1e-9
+    value_tol: float = 0.0
     max_iter: int = 2000
     update_every: int = 20
     patience: int = 80
@@ -149,7 +157,12 @@ class NHTP(IterativeBackend[NHTPState]):
     )
     roles: ClassVar[frozenset[Role]] = frozenset({Role.RECOVERY})
     prior: ClassVar[Prior | None] = Prior(close=0.26, excess=0.17)
-    published: ClassVar[Mapping[str, Any] | None] = {"literal": True, "update_every": 10}
+    published: ClassVar[Mapping[str, Any] | None] = {
+        "literal": True,
+        "update_every": 10,
+        "tol": 1e-6,
+        "value_tol": 1e-6,
+    }
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,))
 
     def theorems(self) -> tuple[Theorem, ...]:
@@ -164,6 +177,7 @@ class NHTP(IterativeBackend[NHTPState]):
         check_options(
             self,
             eta="positive or None",
+            value_tol="at least 0",
             sigma="in (0, 0.5)",
             beta="in (0, 1)",
             gamma="positive or None",
@@ -176,8 +190,12 @@ class NHTP(IterativeBackend[NHTPState]):
         return replace(self, patience=max(1, round(min(1.0, factor) * self.patience)))
 
     def init(self, objective: Objective, context: Context) -> NHTPState:
-        point = context.first_point(objective)
+        first = point = context.first_point(objective)
         g = objective.gradient(point)
+        linear = g if context.start is None and objective.quadratic else None
+        if self.literal and context.start is None and not np.any(g):  # section 4
+            point = objective.point_from(np.ones_like(point.x))
+            g = objective.gradient(point)
         candidates = select(objective.cardinality, g)
         curvature = mean_curvature(objective, point, candidates)
         unit = 1.0 / curvature if curvature > 0.0 and not self.literal else 1.0
@@ -190,10 +208,10 @@ class NHTP(IterativeBackend[NHTPState]):
             eta=eta * unit,
             unit=unit,
             scale=scale,
-            linear=g if context.start is None and objective.quadratic else None,
+            linear=linear,
             floor=objective.infimum(),
             origin=point.value,
-            best=point,
+            best=first,
         )
         return self._measure(objective, state)
 
@@ -240,6 +258,7 @@ class NHTP(IterativeBackend[NHTPState]):
         state = replace(
             state,
             point=following,
+            change=abs(following.value - point.value) / (1.0 + abs(point.value)),
             index=state.index + 1,
             best=following if improved else state.best,
             worse=0 if improved else state.worse + 1,
@@ -313,11 +332,16 @@ class NHTP(IterativeBackend[NHTPState]):
             selected=state.eta,
         )
 
+    def iterate(self, state: NHTPState) -> Point:
+        if state.index == 0 and state.best is not None:  # the published start is not sparse
+            return state.best
+        return state.point
+
     def residual(self, state: NHTPState) -> float:
         return state.residual
 
     def stopped(self, objective: Objective, state: NHTPState) -> Stop | None:
-        if state.residual <= self.tol:
+        if state.residual <= self.tol or state.change < self.value_tol:
             return Stop.CONVERGED
         return Stop.STALLED if state.ended else None
 

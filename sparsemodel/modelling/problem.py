@@ -407,7 +407,7 @@ class Problem(Declaration):
         """Return restricted constants and the theorems that apply; solves first if needed.
 
         Lower and upper bounds are computed for ``M_s`` and ``m_s``. Only regressions without
-        constraints other than the cardinality are covered.
+        constraints other than the cardinality are covered. :class:`Theory` says what is left out.
 
         Parameters
         ----------

@@ -23,6 +23,7 @@ from sparsemodel_backends.iiht import IIHT
 from sparsemodel_backends.local_search import LocalSearch
 from sparsemodel_backends.nhtp import NHTP
 from sparsemodel_backends.niht import NIHT
+from sparsemodel_backends.ntgp import NTGP
 from sparsemodel_backends.omp import OMP
 from sparsemodel_backends.ompr import OMPR
 from sparsemodel_backends.pgd import PGD
@@ -259,6 +260,35 @@ def test_nhtp(weighted_hard, run, same, eta):
             eta = eta / 1.05 if k**-2.0 < F else eta * 1.05
     states = run(NHTP.as_published(eta=eta), f)
     same([s.point.x for s in states], theirs, rtol=1e-6, least=2)
+
+
+@pytest.mark.parametrize("inner", [1, 2, 5])
+def test_ntgp(weighted_hard, run, inner):
+    """Steps are exact along the support and the free coordinate; where that is alone, along the
+    k largest gradients as well."""
+    f, x, different = weighted_hard, np.zeros(weighted_hard.A.shape[1]), set()
+    for state in run(NTGP.as_published(inner_iter=inner), f):
+        g, h, y = f.g(x), f.hessian(x), x
+        slope, S = g, np.union1d(np.flatnonzero(x), f.free).astype(int)
+        for _ in range(inner):
+            v = np.zeros_like(y)
+            v[S] = slope[S]
+            if len(S) == len(f.free) or v @ v <= 1e-12 * slope @ slope:
+                v = f.H(slope, f.k)
+            eta = v @ v / (v @ h @ v)
+            while True:
+                d = (z := f.H(y - eta * slope, f.k)) - y
+                if eta * (d @ h @ d) <= d @ d * (1.0 + 1e-12):
+                    break
+                eta /= 2.0
+            y, slope = z, g + h @ (z - x)
+            S = np.union1d(np.flatnonzero(z), f.free).astype(int)
+        if np.linalg.norm(y - x) < 1e-3 * np.linalg.norm(x):
+            break  # rounding decides about halving now
+        np.testing.assert_allclose(state.point.x, y, rtol=1e-7, atol=1e-9)
+        x = state.point.x  # each from the one before
+        different.add(np.round(x, 6).tobytes())
+    assert len(different) >= 3
 
 
 def test_ht_svrg(weighted_hard, run, same):

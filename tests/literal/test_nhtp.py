@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from sparsemodel.interfaces import ModelError
+from sparsemodel.interfaces import Context, ModelError, Stop
+from sparsemodel.numerics import minimise_restricted
 from sparsemodel_backends.nhtp import NHTP
 
 
@@ -13,6 +17,8 @@ def table_1(problem, steps, H, *, eta, every=10, sigma=5e-5, beta=0.5, gamma=Non
     """Return the iterates, and how often each kind of direction and step length occurred."""
     p, s = problem.A.shape[1], problem.k
     x, out, seen = np.zeros(p), [], {"newton": 0, "gradient": 0, "shortened": 0, "dropped": 0}
+    if not np.any(problem.g(x)):
+        x = np.ones(p)  # section 4
     for k in range(steps):
         g, h = problem.g(x), problem.hessian(x)
         T = np.flatnonzero(H(x - eta * g, s))  # Step 1
@@ -116,7 +122,63 @@ def test_the_measure_of_stationarity(hard, run):
         assert state.equation == pytest.approx(F, rel=1e-6, abs=1e-10)
 
 
+@pytest.fixture
+def balanced(problem_of):
+    """Every row with both labels: the gradient at zero vanishes, with integers exactly so."""
+    rng = np.random.default_rng(1)
+    B = rng.integers(-3, 4, (30, 12)).astype(float)
+    return problem_of(np.vstack((B, B)), np.repeat([1.0, -1.0], 30), 4, "logistic", ridge=0.05)
+
+
+@pytest.mark.parametrize("eta", [0.2, 0.02])
+def test_the_start_where_the_gradient_at_zero_vanishes(balanced, run, H, eta):
+    theirs, seen = table_1(balanced, 10, H, eta=eta)
+    states = run(NHTP.as_published(eta=eta), balanced, first=True)
+    # Newton's steps lead to zero, where all digits are rounding.
+    found = np.array([s.point.x for s in states])
+    np.testing.assert_allclose(found, [np.ones(12), *theirs], rtol=1e-6, atol=1e-9)
+    assert len({np.round(x, 6).tobytes() for x in theirs}) >= 4
+    assert seen["dropped"]
+    assert seen["shortened"]
+
+
+def test_that_start_is_for_literal_mode_without_another_and_no_answer(balanced, run):
+    start = np.zeros(12)
+    start[2] = 1.0
+    given = run(NHTP.as_published(), balanced, 0, start=start, first=True)[0]
+    np.testing.assert_array_equal(given.point.x, start)
+    assert not np.any(run(NHTP(), balanced, 0, first=True)[0].point.x)
+    first, second = run(NHTP.as_published(eta=0.2), balanced, 1, first=True)
+    assert not np.any(NHTP.as_published().iterate(first).x)
+    assert 0 < np.count_nonzero(NHTP.as_published().iterate(second).x) <= balanced.k
+
+
+@pytest.mark.parametrize("eta", [1.0, 0.1])
+@pytest.mark.parametrize("tol", [0.0, 1e-6])
+def test_the_printed_ends(hard, H, same, eta, tol):
+    """``Tol`` at most 1e-6, or ``f`` changed by less than ``1e-6 (1 + |f|)``: the first of both."""
+    theirs, _ = table_1(hard, 20, H, eta=eta)
+    values = [hard.f(x) for x in (np.zeros(hard.A.shape[1]), *theirs)]
+    small = [abs(b - a) < 1e-6 * (1.0 + abs(a)) for a, b in pairwise(values)]
+    steps = small.index(True) + 1
+    backend = NHTP.as_published(eta=eta)
+    assert backend.tol == backend.value_tol == 1e-6
+    backend = replace(backend, tol=tol)
+    objective, context = hard.objective(), Context(minimise_restricted)
+    states = [backend.init(objective, context)]
+    while (why := backend.stopped(objective, states[-1])) is None and len(states) <= 20:
+        states.append(backend.step(objective, states[-1], context))
+    assert why is Stop.CONVERGED
+    found = len(states) - 1
+    assert found == steps if tol == 0.0 else found <= steps
+    same([s.point.x for s in states[1:]], theirs[:found], rtol=1e-6, least=2)
+    assert min(s.residual for s in states[:-1]) > tol
+    assert found == steps or states[-1].residual <= 1e-6
+
+
 def test_constants_are_checked():
+    with pytest.raises(ModelError, match="value_tol"):
+        NHTP(value_tol=-1.0)
     with pytest.raises(ModelError, match="sigma"):
         NHTP(sigma=0.5)
     with pytest.raises(ModelError, match="gamma"):

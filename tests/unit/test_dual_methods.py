@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -136,6 +137,59 @@ def test_the_paper_s_own_steps_are_an_option():
     context = Context(minimise_restricted)
     state = backend.step(objective, backend.init(objective, context), context)
     np.testing.assert_allclose(state.a[0], -instance.data[0].target / 2.0, rtol=1e-9)
+
+
+def ten_steps(method, design, target, loss):
+    """Return the states of a run of ten steps on this design, and the design's kind."""
+    w = sm.Variable(18)
+    goal = sm.minimize(loss(sm.as_design(design) @ w, target) + sm.ridge(w, 0.1))
+    objective = RegressionObjective(sm.Problem(goal, sm.card(w) <= 3).form)
+    context = Context(minimise_restricted, rng=np.random.default_rng(1))
+    states = [method.init(objective, context)]
+    for _ in range(10):
+        states.append(method.step(objective, states[-1], context))
+    return states, type(objective.form.terms[0].design).__name__
+
+
+@pytest.mark.parametrize("cluster", [False, True])
+def test_the_iterates_over_blocks_are_those_in_memory(cluster, monkeypatch):
+    """On threads of Dask, and on the workers of a cluster."""
+    da = pytest.importorskip("dask.array")
+    distributed = pytest.importorskip("distributed")
+    from sparsemodel.designs.elsewhere import columns
+
+    monkeypatch.setattr(columns, "KEPT_BYTES", 0)  # nothing comes over whole
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((120, 18))
+    y = A[:, 2] - 2.0 * A[:, 7] + rng.standard_normal(120)
+    there = nullcontext()
+    if cluster:
+        there = distributed.Client(
+            processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0"
+        )
+    methods = [DIHT.as_published(), SDIHT.as_published(batches=2)]
+    losses = [sm.squared_loss]
+    if not cluster:  # where an iteration takes much longer
+        methods += [DIHT(), SDIHT(), DIHT.as_published(schedule="constant")]
+        losses += [sm.smoothed_hinge_loss, sm.hinge_loss]
+    with there:
+        for method in methods:
+            for loss in losses:
+                if method.schedule == "constant" and loss is not sm.squared_loss:
+                    continue
+                target = y if loss is sm.squared_loss else np.where(y > 0.0, 1.0, -1.0)
+                near, kind = ten_steps(method, A, target, loss)
+                assert kind == "DenseDesign"
+                blocks = da.from_array(A, chunks=(35, 18))
+                far, kind = ten_steps(method, blocks, target, loss)
+                assert kind == "DistributedDesign"
+                for mine, other in zip(far, near, strict=True):
+                    a, expected = mine.a[0], other.a[0]
+                    np.testing.assert_allclose(a, expected, atol=1e-9 * np.abs(expected).max())
+                    np.testing.assert_allclose(mine.current.x, other.current.x, rtol=1e-9)
+                    assert mine.bound == pytest.approx(other.bound, rel=1e-9)
+                    assert mine.best.value == pytest.approx(other.best.value, rel=1e-9)
+                assert len({state.a[0].tobytes() for state in near}) >= 5
 
 
 def test_hinge_losses_need_no_smoothing():

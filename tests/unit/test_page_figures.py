@@ -15,7 +15,7 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 REFERENCES = re.compile(
-    r"""(?:Figures?|Tables?|Theorems?|Corollar(?:y|ies)|sections?|footnote|JMLR|ADR)\s
+    r"""(?:Figures?|Tables?|Theorems?|Corollar(?:y|ies)|Propositions?|sections?|footnote|JMLR|ADR)\s
         \d+(?:\.\d+)*(?:\s(?:to|and|,)\s\d+(?:\.\d+)*)*
       | \b(?:19|20)\d\d\b
       | \b(?:News20|news20|rcv1|RCV1)\b""",
@@ -52,6 +52,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "the time to 1 % of the objective",
         "as with 5 % of the features",
         # the papers' own
+        "NHTP's (30)",
         "1e-7 for NIHT and 1e-5 to 1e-4 for SP and CoSaMP",
         "miss the support with 5 %",
         "IIHT as best at s = 10",

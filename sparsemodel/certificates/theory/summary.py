@@ -23,6 +23,10 @@ class Theory(Documented):
 
     The theorems' conditions are sufficient ones: where they fail, the algorithms may work all the
     same, and a certificate says how well they did.
+
+    Statements that cannot be evaluated as printed are left out. GraHTP, Proposition 12, assumes
+    what makes the labels of its model independent of the features. NHTP, (30), needs the Lipschitz
+    constant of the Hessian around the limit, which is not known.
     """
 
     k: int
