@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -152,6 +152,8 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
                 multi_output=self._matrix_target,
             )
         except ValueError as error:
+            if "y should be a 1d array" in str(error):
+                raise ValueError(f"{error} {_of_several(self)}") from error
             if "could not convert string" not in str(error):
                 raise
             raise ValueError(
@@ -231,6 +233,16 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = False
         return tags
+
+
+def _of_several(model: SparseLinearModel) -> str:
+    """Return what to do with a target of several columns, for a model of one."""
+    if is_classifier(model):
+        return "Of a column for each class np.argmax(y, axis=1) makes classes."
+    return (
+        "SparseLinearRegression takes several targets, which share their features; "
+        f"MultiOutputRegressor({type(model).__name__}(...)) chooses features for each of them."
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from sparsemodel.designs import as_design
 from sparsemodel.designs.tables.labels import check_names, labels_of
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.interfaces.errors import closest
-from sparsemodel.interfaces.numeric import described
+from sparsemodel.interfaces.numeric import described, whole_number
 from sparsemodel.modelling import (
     Parameter,
     Path,
@@ -71,7 +71,7 @@ class Declared:
     def solve(self, k: Any, lam: Any, *, seed: int, start: Path | None = None) -> Any:
         """Solve for ``k`` and the ridge ``lam``, or finish the solution of a path for them."""
         # More than there are features is no constraint, which is what a grid of k would mean.
-        self._k.value = k if not isinstance(k, (int, np.integer)) else min(int(k), self.units)
+        self._k.value = min(whole_number(k, where="k", minimum=0), self.units)
         self._ridge.value = ridge_weight(lam)
         model = self._model
         return self.problem.solve(

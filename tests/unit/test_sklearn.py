@@ -199,6 +199,8 @@ def test_extreme_scores_have_finite_log_probabilities(X: Any, u: Any) -> None:
         ({"k": -1}, ValueError),
         ({"k": 2.5}, ValueError),
         ({"k": "two"}, (TypeError, ValueError)),
+        ({"k": None}, (TypeError, ValueError)),
+        ({"k": True}, (TypeError, ValueError)),
         ({"ridge": -1.0}, ValueError),
         ({"ridge": np.nan}, ValueError),
         ({"ridge": "much"}, TypeError),
@@ -213,6 +215,7 @@ def test_bad_options_are_errors_of_the_library(
     with pytest.raises(error) as caught:
         SparseLinearRegression(**options).fit(X, u)
     assert isinstance(caught.value, sm.SparseModelError)
+    assert "k" not in options or str(caught.value).startswith("k must be ")
 
 
 def test_bad_weights_and_losses(X: Any, u: Any) -> None:

@@ -18,6 +18,7 @@ from sparsemodel.sklearn import (
     SparseGeneralizedRegressionCV,
     SparseHuberRegression,
     SparseLinearRegression,
+    SparseLogisticRegression,
     SparsePoissonRegression,
     SparseQuantileRegression,
 )
@@ -211,3 +212,27 @@ def test_concordance_counts_pairs() -> None:
                 right += c[i] * c[j] * (1.0 if risk[i] > risk[j] else 0.5 * (risk[i] == risk[j]))
     assert concordance(risk, y, c) == pytest.approx(right / total)
     assert concordance(risk, np.column_stack([np.ones(25), np.zeros(25)])) == 0.5
+
+
+def test_targets_of_several_columns_are_refused_with_what_takes_them() -> None:
+    targets = np.column_stack([U > 0.0, U <= 0.0]).astype(int)
+    with pytest.raises(ValueError, match=r"MultiOutputRegressor\(SparseHuberRegression\(...\)\)"):
+        SparseHuberRegression().fit(X, targets)
+    with pytest.raises(ValueError, match=r"np.argmax\(y, axis=1\)"):
+        SparseLogisticRegression().fit(X, targets)
+
+
+def test_a_sum_over_columns_is_the_huber_loss_of_several_targets() -> None:
+    W = sm.Variable((P, 2), name="W")
+    B = np.zeros((P, 2))
+    B[[1, 4]] = [[1.0, 2.0], [-1.0, 1.0]]
+    Y = X @ B + 0.1 * np.random.default_rng(3).standard_normal((N, 2))
+    Y[:3, 0] += 1000.0
+    with pytest.raises(sm.DataError, match=r"sm.huber_loss\(A @ W\[:, j\], Y\[:, j\]\)"):
+        sm.huber_loss(X @ W, Y)
+    with pytest.raises(sm.DataError, match=r"np.argmax\(Y, axis=1\)"):
+        sm.multinomial_loss(X @ W, Y)
+    loss = sum(sm.huber_loss(X @ W[:, j], Y[:, j], delta=0.5) for j in range(2))
+    problem = sm.Problem(sm.minimize(loss + sm.ridge(W, 1e-3)), sm.card(W, axis=1) <= 2)
+    problem.solve()
+    np.testing.assert_allclose(W.value, B, atol=0.1)

@@ -132,6 +132,11 @@ class MultinomialLoss(TwiceDifferentiable, SimplexConjugable, Likelihood, CvxMod
         return s
 
     def check_target(self, y: FloatArray, where: str) -> FloatArray:
+        if y.ndim == 2 and y.shape[1] > 1:
+            raise DataError(
+                f"{where}: {self.name} needs the class of each observation, and got an array of "
+                f"shape {y.shape}; of a column for each class np.argmax(Y, axis=1) makes classes."
+            )
         vector(y, where, self.name)
         bad = (y < 0.0) | (y != np.floor(y))
         if np.any(bad):

@@ -10,10 +10,17 @@ from sparsemodel.interfaces import DataError, FloatArray
 def vector(y: FloatArray, where: str, loss: str) -> FloatArray:
     """Return ``y`` if it is one-dimensional, or raise :class:`DataError`."""
     if y.ndim != 1:
-        hint = f"; pass {where}.ravel()" if y.ndim == 2 and 1 in y.shape else ""
+        hint = "."
+        if y.ndim == 2:
+            hint = (
+                "; pass y.ravel()."
+                if 1 in y.shape
+                else ". Add a term for each column: the sum over j of "
+                f"sm.{loss}(A @ W[:, j], Y[:, j]), with sm.card(W, axis=1) <= k."
+            )
         raise DataError(
             f"{where}: {loss} needs one number per observation (a one-dimensional array), "
-            f"got an array of shape {y.shape}{hint}."
+            f"got an array of shape {y.shape}{hint}"
         )
     return y
 
