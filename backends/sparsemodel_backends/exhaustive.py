@@ -164,9 +164,9 @@ def _looked_at(objective: Objective, context: Context) -> Iterator[tuple[int, In
         while chunk := list(islice(some, max(1, _ENTRIES // max(size * screen.rows(size), 1)))):
             if context.limits.expired():
                 yield done, chunk[0]  # ends the run
-            done += len(chunk)
             for place in np.flatnonzero(screen.promising(np.array(chunk))):
-                yield done, chunk[place]
+                yield done + int(place) + 1, chunk[place]
+            done += len(chunk)
 
 
 def _by_blocks(objective: Objective) -> bool:

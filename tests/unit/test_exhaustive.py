@@ -87,7 +87,8 @@ def test_few_supports_are_minimised_on() -> None:
 
     for limit, watched, most in ((None, False, 8), (None, True, 8), (10**6, False, 84)):
         looked_at.clear()
-        on_iterate = (lambda event: False) if watched else None
+        seen: list[int] = []
+        on_iterate = (lambda event: bool(seen.append(event.index))) if watched else None
         context = Context(
             restricted, Limits(limit, None), np.random.default_rng(0), None, on_iterate
         )
@@ -95,6 +96,8 @@ def test_few_supports_are_minimised_on() -> None:
         assert found.iterations == 84
         assert found.point.support.tolist() == [0, 1, 2]
         assert len(looked_at) <= most
+        assert seen == sorted(set(seen)), "each support has its own number"
+        assert len(seen) == watched * len(looked_at)
     assert len(looked_at) == 84
 
 
