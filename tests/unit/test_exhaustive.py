@@ -104,7 +104,8 @@ def test_supports_that_tie_have_numbers_of_their_own() -> None:
     w = sm.Variable(P, name="w")
     problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 3)
     seen: list[int] = []
-    problem.solve("exhaustive", callback=lambda event: bool(seen.append(event.index)))
+    context = Context(minimise_restricted, on_iterate=lambda event: bool(seen.append(event.index)))
+    Exhaustive().solve(RegressionObjective(problem.form), context)
     assert len(seen) > 1
     assert seen == sorted(set(seen))
 
