@@ -9,7 +9,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.designs import DenseDesign
-from sparsemodel.interfaces import Context, Stop, UnboundedError
+from sparsemodel.interfaces import Context, Limits, Stop, UnboundedError
 from sparsemodel.numerics import (
     ExchangeSearch,
     ExchangeTrials,
@@ -279,3 +279,19 @@ def test_a_search_does_not_claim_to_have_ended_where_products_fail() -> None:
         stop, value = ended(Fuse(poison, after))
         assert stop in {None, Stop.NON_FINITE}, f"products fail from {after + 1} on"
         assert value > least, "nothing was minimised to full accuracy"
+
+
+def test_perturbations_that_take_long_are_few_unless_more_is_asked_for() -> None:
+    rng = np.random.default_rng(0)
+    A, w = rng.standard_normal((40, 4096)), sm.Variable(4096)
+    problem = sm.Problem(sm.minimize(sm.logistic_loss(A @ w, np.sign(A[:, 0]))), sm.card(w) <= 400)
+    objective = RegressionObjective(problem.form)
+    for effort, limits, ended in (
+        (1.0, Limits(), True),
+        (4.0, Limits(), False),
+        (1.0, Limits(deadline=math.inf), False),
+    ):
+        context = Context(minimise_on_support, limits)
+        rounds = Exchange(effort=effort).init(objective, context).rounds
+        rounds.count([], better=False, searches=2)
+        assert rounds.enough is ended
