@@ -57,6 +57,9 @@ _DEAR, _DEARER, _GROUPED = 1.0 / 2.0, 1.0 / 6.0, 2.0
 minimisation, and where groups have exact prices, in units of that for quadratics. Of 38 problems
 with 50 groups of correlated columns 5 ended up to 3.9 % too high with a half, one with 1, none
 with 2."""
+_LONG, _IN_VAIN, _WIDE = 5.0, 60.0 * 1e-8, 4096
+"""CPU seconds that perturbations take in vain at most, by a forecast of so many for each price of
+the exchanges that they make, with so many columns at most."""
 
 
 @final
@@ -99,7 +102,8 @@ class Exchange(IterativeBackend[ExchangeState]):
         Perturbations at most; 0 for the descent alone.
     effort
         A factor on how long the search goes on in vain
-        (:class:`~sparsemodel.numerics.Rounds`).
+        (:class:`~sparsemodel.numerics.Rounds`). Up to 1, and without a time limit, it is shorter
+        in proportion where that would take more than five seconds by forecast.
     candidates
         Exchanges that are minimised, where prices are not exact, before the search gives up.
     max_iter
@@ -192,7 +196,9 @@ class Exchange(IterativeBackend[ExchangeState]):
     def init(self, objective: Objective, context: Context) -> ExchangeState:
         origin = objective.origin()
         point = origin if context.start is None else objective.point_from(context.start)
-        sparsity = objective.cardinality
+        sparsity, effort = objective.cardinality, self.effort
+        if effort <= 1.0 and context.limits.deadline is None:
+            effort *= _affordable(objective)
         if not exactly_priced(objective):
             trials = ExchangeTrials(
                 objective, context.restricted, self.candidates, context.limits.expired
@@ -201,13 +207,13 @@ class Exchange(IterativeBackend[ExchangeState]):
             exact = objective.quadratic and sparsity.groups is not None and plain
             share = _GROUPED if exact else _DEAR if trials.searchable else _DEARER
             share = 1.0 if trials.rare else share  # for two models
-            rounds = Rounds(share * self.effort, self.rounds)
+            rounds = Rounds(share * effort, self.rounds)
             return ExchangeState(trials.debiased(point), trials, rounds)
         most = min(sparsity.budget, sparsity.units)
         rows, linear = quadratic_of(objective)
         search = ExchangeSearch(rows, linear, most=most, price=sparsity.price)
         search.start(point.support[sparsity.counted[point.support]])
-        return ExchangeState(point, search, Rounds(self.effort, self.rounds))
+        return ExchangeState(point, search, Rounds(effort, self.rounds))
 
     def step(self, objective: Objective, state: ExchangeState, context: Context) -> ExchangeState:
         if isinstance(state.search, ExchangeSearch):
@@ -240,6 +246,12 @@ class Exchange(IterativeBackend[ExchangeState]):
 
     def residual(self, state: ExchangeState) -> float:
         return state.decrease
+
+
+def _affordable(objective: Objective) -> float:
+    """Return the share of the usual perturbations in vain that there is time for."""
+    k, p = min(objective.cardinality.budget, objective.cardinality.units), objective.shape[0]
+    return min(1.0, _LONG / max(_IN_VAIN * k * k * min(p, _WIDE), 1e-3))
 
 
 def _settled(state: ExchangeState, point: Point, effort: float) -> bool:

@@ -152,9 +152,9 @@ class Exhaustive(Backend):
 def _looked_at(objective: Objective, context: Context) -> Iterator[tuple[int, IntArray]]:
     """Yield the supports to minimise on, each with how many are done with by then."""
     supports = _supports(objective.form)
-    followed = context.on_iterate is not None or context.limits.max_iter is not None
+    one_by_one = context.limits.max_iter is not None
     screen: _Blocks | _Fits | None = None
-    if not followed and not objective.form.constrained:
+    if not one_by_one and not objective.form.constrained:
         screen = _Blocks(objective) if _by_blocks(objective) else _Fits.of(objective)
     if screen is None:
         yield from enumerate(supports, start=1)
@@ -164,9 +164,9 @@ def _looked_at(objective: Objective, context: Context) -> Iterator[tuple[int, In
         while chunk := list(islice(some, max(1, _ENTRIES // max(size * screen.rows(size), 1)))):
             if context.limits.expired():
                 yield done, chunk[0]  # ends the run
-            done += len(chunk)
             for place in np.flatnonzero(screen.promising(np.array(chunk))):
-                yield done, chunk[place]
+                yield done + int(place) + 1, chunk[place]
+            done += len(chunk)
 
 
 def _by_blocks(objective: Objective) -> bool:

@@ -268,8 +268,7 @@ class IterativeBackend(Backend, Generic[State]):
         try:
             state = self.init(objective, context)
         except KeyboardInterrupt:
-            first = context.first_point(objective)
-            return Result(point=first, stop=Stop.INTERRUPTED, iterations=0)
+            return Result(context.first_point(objective), Stop.INTERRUPTED, iterations=0)
         best = self.iterate(state)
         best_value = priced(objective, best)
         history: list[Iteration] = []
@@ -286,11 +285,12 @@ class IterativeBackend(Backend, Generic[State]):
                 following = self.step(objective, state, context)
                 point = self.iterate(following)
                 value = priced(objective, point)
-                if not np.isfinite(value) or not np.all(np.isfinite(point.x[point.support])):
+                seen = self.iterate(state).gradient
+                failed = seen is not None and np.isnan(seen).any()  # products of the last point
+                if failed or not (np.isfinite(value) and np.isfinite(point.x[point.support]).all()):
                     stop = Stop.NON_FINITE
                     break
-                state = following
-                index += 1
+                state, index = following, index + 1
                 if not best_value <= value:  # so written, it replaces a start without a value
                     best, best_value = point, value
                 event = Iteration(

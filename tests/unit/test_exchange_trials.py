@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.designs import DenseDesign
+from sparsemodel.interfaces import Context, Limits, Stop, UnboundedError
 from sparsemodel.numerics import (
     ExchangeSearch,
     ExchangeTrials,
@@ -19,6 +23,9 @@ from sparsemodel.numerics import (
 from sparsemodel.numerics.exchange.greedy import thinned
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.support.thresholding import thresholded
+from sparsemodel.testing.instances import catalogue
+from sparsemodel.testing.instances.sabotage import Fuse, SabotagedDesign, poison
+from sparsemodel_backends.exchange import Exchange
 from sparsemodel_backends.iiht import IIHT
 
 
@@ -251,3 +258,40 @@ def test_separable_classes_are_searched_without_each_unit() -> None:
     objective = sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 1e-6))
     problem = sm.Problem(objective, sm.card(w) <= 6)
     assert problem.solve().value <= 0.00105
+
+
+def test_a_search_does_not_claim_to_have_ended_where_products_fail() -> None:
+    def ended(fuse: Fuse) -> tuple[Stop | None, float]:
+        form = catalogue.logistic_ridge().form(lambda a: SabotagedDesign(DenseDesign(a), fuse))
+        context = Context(minimise_on_support, on_iterate=lambda _: counts.append(fuse.products))
+        try:
+            with np.errstate(all="ignore"):
+                found = Exchange().solve(RegressionObjective(form), context)
+        except UnboundedError:  # of a Hessian that is not finite
+            return None, math.inf
+        return found.stop, found.point.value
+
+    counts: list[int] = []
+    (_, least), first = ended(Fuse()), counts[0]
+    failing = range(first, counts[-1] - 1)  # the last is a gradient at the point that is returned
+    assert len(failing) > 20
+    for after in failing:
+        stop, value = ended(Fuse(poison, after))
+        assert stop in {None, Stop.NON_FINITE}, f"products fail from {after + 1} on"
+        assert value > least, "nothing was minimised to full accuracy"
+
+
+def test_perturbations_that_take_long_are_few_unless_more_is_asked_for() -> None:
+    rng = np.random.default_rng(0)
+    A, w = rng.standard_normal((40, 4096)), sm.Variable(4096)
+    problem = sm.Problem(sm.minimize(sm.logistic_loss(A @ w, np.sign(A[:, 0]))), sm.card(w) <= 400)
+    objective = RegressionObjective(problem.form)
+    for effort, limits, ended in (
+        (1.0, Limits(), True),
+        (4.0, Limits(), False),
+        (1.0, Limits(deadline=math.inf), False),
+    ):
+        context = Context(minimise_on_support, limits)
+        rounds = Exchange(effort=effort).init(objective, context).rounds
+        rounds.count([], better=False, searches=2)
+        assert rounds.enough is ended

@@ -85,16 +85,29 @@ def test_few_supports_are_minimised_on() -> None:
         looked_at.append(given[1])
         return minimise_restricted(*given, **options)
 
-    for on_iterate, most in ((None, 8), (lambda event: False, 84)):
+    for limit, watched, most in ((None, False, 8), (None, True, 8), (10**6, False, 84)):
         looked_at.clear()
+        on_iterate = (lambda event: False) if watched else None
         context = Context(
-            restricted, Limits(None, None), np.random.default_rng(0), None, on_iterate
+            restricted, Limits(limit, None), np.random.default_rng(0), None, on_iterate
         )
         found = Exhaustive().solve(objective, context)
         assert found.iterations == 84
         assert found.point.support.tolist() == [0, 1, 2]
         assert len(looked_at) <= most
     assert len(looked_at) == 84
+
+
+def test_supports_that_tie_have_numbers_of_their_own() -> None:
+    A, b = data("plain")
+    A[:, 3] = A[:, 0]
+    w = sm.Variable(P, name="w")
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= 3)
+    seen: list[int] = []
+    context = Context(minimise_restricted, on_iterate=lambda event: bool(seen.append(event.index)))
+    Exhaustive().solve(RegressionObjective(problem.form), context)
+    assert len(seen) > 1
+    assert seen == sorted(set(seen))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -116,11 +129,11 @@ def test_fits_of_many_supports_find_what_single_ones_find(loss: Any, seed: int) 
         return minimise_restricted(*given, **options)
 
     values = []
-    for on_iterate in (None, lambda event: False):
+    for limit in (None, 10**6):
         looked_at.clear()
-        context = Context(restricted, Limits(None, None), rng, None, on_iterate)
+        context = Context(restricted, Limits(limit, None), rng)
         values.append(Exhaustive().solve(objective, context).point.value)
-        assert len(looked_at) == 35 if on_iterate else len(looked_at) <= 24
+        assert len(looked_at) == 35 if limit else len(looked_at) <= 24
     assert values[0] == pytest.approx(values[1], rel=1e-9)
 
 
@@ -162,9 +175,9 @@ def test_all_supports_count_though_large_ones_are_not_worth_their_price(grouped:
     counted = sm.card(w, groups=np.arange(P) // 2) if grouped else sm.card(w)
     problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b) + 0.7 * counted))
     by_blocks = problem.solve("exhaustive")
-    followed = problem.solve("exhaustive", callback=lambda event: False)
-    assert by_blocks.value == pytest.approx(followed.value, rel=1e-12)
-    assert by_blocks.iterations == followed.iterations == 2 ** (5 if grouped else 9)
+    one_by_one = problem.solve("exhaustive", max_iter=10**6)
+    assert by_blocks.value == pytest.approx(one_by_one.value, rel=1e-12)
+    assert by_blocks.iterations == one_by_one.iterations == 2 ** (5 if grouped else 9)
 
 
 def test_one_support_and_one_backend_are_said_in_the_singular():

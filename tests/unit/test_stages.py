@@ -7,13 +7,16 @@ import os
 import subprocess
 import sys
 import time
-from typing import Any
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.interfaces import Stop
+from sparsemodel.interfaces import Capabilities, Context, IterativeBackend, Point, Stop
+from sparsemodel.numerics import RegressionObjective, minimise_on_support
 
 PLAN = "nhtp | gomp > local_search | foba"
 STAGES = ("nhtp", "gomp", "local_search", "foba")
@@ -197,3 +200,30 @@ def test_verbose_has_a_line_for_every_stage(
         assert f"  {end.number}. {end.label}: " in text
     if problem._outcome.stages[-1].skipped:
         assert "not needed" in text.splitlines()[-1]
+
+
+# ---- products that fail ----------------------------------------------------------------------
+
+
+def test_a_step_from_a_gradient_that_is_not_a_number_ends_the_run() -> None:
+    objective = RegressionObjective(posed().form)
+    point = objective.point(np.arange(3), np.ones(3))
+    objective.gradient(point).fill(np.nan)  # a product that failed, and others that do not
+    found = Returned(point).solve(objective, Context(minimise_on_support))
+    assert found.stop is Stop.NON_FINITE
+    assert found.point is point
+
+
+@dataclass(frozen=True)
+class Returned(IterativeBackend[Any]):
+    """Goes from a point to zero, and says that it has converged."""
+
+    first: Point
+    name: ClassVar[str] = "returned"
+    capabilities: ClassVar[Capabilities] = Capabilities()
+
+    def init(self, objective: Any, context: Context) -> Any:
+        return SimpleNamespace(point=self.first, done=False)
+
+    def step(self, objective: Any, state: Any, context: Context) -> Any:
+        return SimpleNamespace(point=objective.origin(), done=True)

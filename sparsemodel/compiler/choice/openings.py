@@ -132,9 +132,8 @@ def _(
         return Choice(
             (candidates.stage(finish, f"{candidates.purpose(finish)}; {_ONCE}", share=0.0),)
         )
-    share = 1.0 if candidates.patient else min(1.0, TOO_LONG / _perturbing(form))
-    if sampled:
-        share = 0.0  # from the solution on a sample: perturbations read the files again and again
+    # From the solution on a sample: perturbations would read the files again and again.
+    share = 0.0 if sampled else 1.0
     role, why, clear = _opening(form, facts, gradient)
     name = None if role is None else candidates.best(role)
     if name is None:
@@ -283,12 +282,6 @@ def _swapping(form: SparseRegression) -> float:
     k = min(form.sparsity.budget, form.sparsity.units)
     each = entries * _SECONDS_PER_ENTRY + cholesky_cost(k) * _SECONDS_PER_STEP
     return k * each if _stored(form) else np.inf
-
-
-def _perturbing(form: SparseRegression) -> float:
-    """Return about how many CPU seconds the finish perturbs in vain at its usual patience."""
-    k, p = min(form.sparsity.budget, form.sparsity.units), form.sparsity.size
-    return max(60.0 * k * k * min(p, 4096) * 0.5 * _SECONDS_PER_PRICE, 1e-3)
 
 
 def _brief(

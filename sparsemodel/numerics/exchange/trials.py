@@ -103,8 +103,8 @@ class ExchangeTrials:
     def debiased(self, point: Point) -> Point:
         """Return the minimiser over the support of ``point``, to full accuracy."""
         found = self._restricted(self._objective, point.support, point)
-        if self._worth(found) <= self._worth(point):
-            return found
+        if np.isnan(found.value) or self._worth(found) <= self._worth(point):
+            return found  # of value NaN where products fail, which ends the run
         # Better by rounding, but without the multipliers of constraints, which prices need.
         known = point.normal is not None or not np.isfinite(found.value)
         return point if known else replace(point, normal=found.normal)

@@ -14,6 +14,9 @@ from sparsemodel.testing.instances.sabotage import Fuse, SabotagedDesign, interr
 from sparsemodel.testing.instances.subject import Subject
 from sparsemodel.testing.report import Refusal, check, check_close
 
+_LONG = 2000
+"""Iterations of runs that are compared, at most: with a limit all of them may go another way."""
+
 
 def interrupted_returns_the_best(subject: Subject, instance: Instance) -> None:
     """Ctrl-C at any product after the first iteration returns the best point so far."""
@@ -24,7 +27,10 @@ def interrupted_returns_the_best(subject: Subject, instance: Instance) -> None:
         try:
             # Followed like the run that was counted: a backend may go another way unseen.
             result = subject.run(
-                instance, storage=_sabotaged(interrupt, after), on_iterate=lambda _: False
+                instance,
+                storage=_sabotaged(interrupt, after),
+                max_iter=_LONG,
+                on_iterate=lambda _: False,
             )
         except KeyboardInterrupt:
             message = f"Ctrl-C at product {after + 1} went through, and the best point with it"
@@ -48,7 +54,7 @@ def survives_nan(subject: Subject, instance: Instance) -> None:
     for after in sorted({counts[0], (counts[0] + counts[-1]) // 2}):
         with np.errstate(all="ignore"):
             try:
-                result = subject.run(instance, storage=_sabotaged(poison, after), max_iter=2000)
+                result = subject.run(instance, storage=_sabotaged(poison, after), max_iter=_LONG)
             except SparseModelError:
                 continue
         known = [b for c, b in zip(counts, best, strict=True) if c <= after]
@@ -74,7 +80,7 @@ def _products_at_events(subject: Subject, instance: Instance) -> tuple[list[int]
     def storage(array: FloatArray) -> Design:
         return SabotagedDesign(DenseDesign(array), fuse)
 
-    subject.run(instance, storage=storage, on_iterate=watch)
+    subject.run(instance, storage=storage, max_iter=_LONG, on_iterate=watch)
     return counts, best
 
 
