@@ -12,6 +12,7 @@ from typing import ClassVar, cast, final
 import numpy as np
 
 from sparsemodel.interfaces import (
+    Access,
     Backend,
     BoolArray,
     Capabilities,
@@ -244,6 +245,8 @@ class _Fits:
             return None
         if everything.size > _SMALL or any(term.target.ndim > 1 for term in form.terms):
             return None
+        if any(Access.DEVICE in term.design.access for term in form.terms):
+            return None  # the matrix stays where it is
         return cls(objective, form, [t.design.to_array().T for t in form.terms])
 
     def rows(self, size: int) -> int:

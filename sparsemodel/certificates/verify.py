@@ -334,7 +334,7 @@ def _bound(c: Certificate, form: SparseRegression, inner: SparseRegression) -> B
 def _same_problem(
     c: Certificate, form: SparseRegression, blocks: list[list[tuple[IntArray, str]]] | None
 ) -> None:
-    require_same(c.problem.differences(describe(form, blocks)), form.parameters)
+    require_same(c.problem.differences(describe(form, blocks, c.problem)), form.parameters)
 
 
 def _names_match(c: Certificate, form: SparseRegression, names: Sequence[str] | None) -> str:

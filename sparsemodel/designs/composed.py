@@ -7,7 +7,8 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.designs.elsewhere.foreign import adjoint
+from sparsemodel.designs.elsewhere import grams
+from sparsemodel.designs.elsewhere.foreign import ForeignDesign, is_elsewhere
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 from sparsemodel.interfaces.numeric import known_sum, rowwise, viewed
@@ -41,7 +42,7 @@ class StackedDesign(Design):
         cheap, held = Access.MEMORY, Access(0)
         for access in every:
             cheap &= access
-            held |= access & Access.DISTRIBUTED
+            held |= access & (Access.DISTRIBUTED | Access.DEVICE)
         return cheap | held
 
     @property
@@ -117,21 +118,15 @@ class StackedDesign(Design):
     def gram(self, h: FloatArray | None = None) -> FloatArray:
         if self.streamed:
             return super().gram(h)
-        out = np.zeros((self._p, self._p))
-        for number, (index, design) in enumerate(self._blocks):
-            place = viewed(index)
-            if isinstance(place, slice):
-                out[place, place] += design.gram(h)
-            else:
-                out[np.ix_(index, index)] += design.gram(h)
-            for other, second in self._blocks[:number]:
-                # Of each pair only the narrower one is made dense (the column of ones, often).
-                narrow, wide = sorted(((index, design), (other, second)), key=lambda b: b[0].size)
-                array = narrow[1].to_array()
-                cross = adjoint(wide[1])(array if h is None else h[:, None] * array)
-                out[np.ix_(wide[0], narrow[0])] += cross
-                out[np.ix_(narrow[0], wide[0])] += cross.T
-        return out
+        return grams.gram_of_blocks(self._blocks, self._p, h)
+
+    def gram_rows(self, rows: IntArray, h: FloatArray | None = None) -> FloatArray:
+        there = is_elsewhere(self)
+        return (
+            grams.rows_of_blocks(self._blocks, self._p, rows, h)
+            if there
+            else super().gram_rows(rows, h)
+        )
 
     def to_array(self) -> FloatArray:
         out = np.zeros((self._n, self._p))
@@ -298,10 +293,13 @@ class TransformedDesign(Design):
     def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
         if self._explicit:
             return self.rmatvec(r)
-        if self._means is not None:  # what is taken off afterwards may cancel
+        if self._means is None:
+            out = self._design.rmatvec_in_double(r)
+            out = out if self.select is None else out[self.select]
+        elif isinstance(self._design, ForeignDesign) and self.select is None:
+            out = self._design.rmatvec_in_double(r, self._means)
+        else:  # what is taken off afterwards may cancel
             return super().rmatvec_in_double(r)
-        out = self._design.rmatvec_in_double(r)
-        out = out if self.select is None else out[self.select]
         return out if self._scale is None else rowwise(self._scale, out)
 
     def restrict(self, support: IntArray) -> Design:
@@ -332,22 +330,25 @@ class TransformedDesign(Design):
             return super().gram(h)
         if self.select is not None:
             return self.restrict(np.arange(self.shape[1])).gram(h)
+        if isinstance(self._design, ForeignDesign):
+            return grams.rows_of_scaled(self._design, None, h, self._means, self._scale)
         if self._means is not None and not _stored_sparse(self._design):
             # A'HA - mm' would cancel where a mean is large; the restricted columns are few.
             array = self.to_array()
             return cross_product(array, None if h is None else h[:, None] * array)
         out = self._design.gram(h)
         if self._means is not None:
-            # Mostly zeros: what cancels is a fraction of the order of the density.
-            weights = np.ones(self.shape[0]) if h is None else h
-            sums = self._design.rmatvec_in_double(weights)
-            shift = np.outer(self._means, sums - 0.5 * weights.sum() * self._means)
-            out -= shift
-            out -= shift.T
+            grams.without_means(out, self._design, self._means, h)
         if self._scale is not None:
             out *= self._scale[:, None]
             out *= self._scale
         return out
+
+    def gram_rows(self, rows: IntArray, h: FloatArray | None = None) -> FloatArray:
+        design = self._design
+        if self._explicit or not isinstance(design, ForeignDesign):
+            return super().gram_rows(rows, h)
+        return grams.rows_of_scaled(design, rows, h, self._means, self._scale, self.select)
 
     def to_array(self) -> FloatArray:
         if self.select is not None:

@@ -39,7 +39,7 @@ class KroneckerDesign(Design):
 
     @property
     def access(self) -> Access:
-        return self._left.access & ~Access.DISTRIBUTED
+        return self._left.access & Access.MEMORY
 
     @property
     def entries(self) -> int:

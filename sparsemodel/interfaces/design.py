@@ -35,6 +35,8 @@ class Access(Flag):
     """A block of rows costs a block of rows (stochastic methods need it)."""
     DISTRIBUTED = auto()
     """Some of its rows are held by workers, next to which products are computed."""
+    DEVICE = auto()
+    """Some of its entries are another library's: products are computed where they are."""
     MEMORY = PRODUCTS | COLUMNS | ROWS
     """What an array in memory offers."""
 
@@ -203,6 +205,15 @@ class Design(ABC):
             unit[j] = 0.0
         return (out + out.T) / 2.0
 
+    def gram_rows(self, rows: IntArray, h: FloatArray | None = None) -> FloatArray:
+        """Return some rows of :meth:`gram`, shape ``(len(rows), p)``."""
+        columns = self.restrict(rows).to_array()
+        if h is not None:
+            columns *= h[:, None]
+        if rows.size == 1:  # a product with a vector is quicker than with one column
+            return self.rmatvec(columns[:, 0])[None]
+        return self.rmatvec(columns).T
+
     def to_array(self) -> FloatArray:
         """Return the entries, shape ``(n, p)``. Meant for restricted designs (O(n |support|))."""
         return self.matvec(np.eye(self.shape[1]))
@@ -292,7 +303,7 @@ class RestrictedDesign(Design):
 
     @property
     def access(self) -> Access:
-        return self._design.access & (Access.PRODUCTS | Access.ROWS | Access.DISTRIBUTED)
+        return self._design.access & ~Access.COLUMNS
 
     @property
     def product_seconds(self) -> float:

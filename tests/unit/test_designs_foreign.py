@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import Any
 
@@ -18,7 +19,7 @@ from sparsemodel.designs import (
     TransformedDesign,
 )
 from sparsemodel.designs.elsewhere import foreign
-from sparsemodel.interfaces import Access, DataError, DataTypeError, Design
+from sparsemodel.interfaces import Access, CertificateError, DataError, DataTypeError, Design
 from sparsemodel.numerics.objectives.one_reading import weighted_gram
 from sparsemodel.testing.designs import DESIGN_CHECKS, EXACT, run_design_suite
 from sparsemodel.testing.laws.design_laws import Tolerance
@@ -72,12 +73,12 @@ def data() -> tuple[np.ndarray, np.ndarray]:
     return A, A[:, [2, 7, 11]] @ [1.0, -2.0, 1.5] + 0.1 * rng.standard_normal(60)
 
 
-def problem_of(A: Any, b: Any, loss: Any, *, intercept: bool) -> sm.Problem:
+def problem_of(A: Any, b: Any, loss: Any, *, intercept: bool, k: int = 3) -> sm.Problem:
     w = sm.Variable(A.shape[1])
     prediction = sm.as_design(A) @ w
     if intercept:
         prediction = prediction + sm.Variable()
-    return sm.Problem(sm.minimize(loss(prediction, b) + sm.ridge(w, 0.1)), sm.card(w) <= 3)
+    return sm.Problem(sm.minimize(loss(prediction, b) + sm.ridge(w, 0.1)), sm.card(w) <= k)
 
 
 def the_same_answers(put: Any, dtype: Any, loss: Any, *, intercept: bool) -> None:
@@ -123,32 +124,110 @@ def test_products_behind_bounds_are_those_of_float64(device, scale):
     np.testing.assert_allclose(design.column_square_norms(), squares, rtol=1e-13)
 
 
+LOSSES = [sm.squared_loss, sm.logistic_loss, sm.huber_loss]
+
+
+@pytest.fixture
+def sizes(monkeypatch) -> list[int]:
+    """Return the numbers of each array that is brought over."""
+    found: list[int] = []
+    inner = foreign._as_numpy
+
+    def watched(values: Any) -> Any:
+        found.append(int(np.prod(values.shape)))
+        return inner(values)
+
+    monkeypatch.setattr(foreign, "_as_numpy", watched)
+    return found
+
+
 @pytest.mark.unrefereed("the referee reads the matrix")
-def test_the_matrix_stays_where_it_is(monkeypatch):
+def test_a_pass_takes_two_vectors(sizes):
     rng = np.random.default_rng(1)
     A = rng.standard_normal((300, 400))
     b = A[:, :3] @ [1.0, -2.0, 1.5] + rng.standard_normal(300)
     target = np.where(b > 0.0, 1.0, -1.0)
-    sizes = []
-    inner = foreign._as_numpy
-
-    def watched(values: Any) -> Any:
-        sizes.append(int(np.prod(values.shape)))
-        return inner(values)
-
-    monkeypatch.setattr(foreign, "_as_numpy", watched)
-    problem = problem_of(on("device1")(A), target, sm.logistic_loss, intercept=False)
-    solution = problem.solve()
-    assert max(sizes) <= 300 * 64, "vectors, and the columns of a few supports"
+    solution = problem_of(on("device1")(A), target, sm.logistic_loss, intercept=False).solve()
     vectors = [size for size in sizes if size in (300, 400)]
     # Sizes of columns (twice at other curvatures) and the bound are beside what passes count.
     assert 0 < len(vectors) <= 2 * solution.passes + 4
-    del sizes[:]
-    problem.certify()
-    # Products with a few vectors at once are no rows.
-    assert sum(size for size in sizes if size % 400 == 0 and size > 8 * 400) <= A.size, (
-        "its rows come over once, to be hashed"
+
+
+@pytest.mark.unrefereed("the referee reads the matrix")
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.__name__)
+def test_the_matrix_stays_where_it_is(loss, intercept, sizes):
+    rng, (n, p, k) = np.random.default_rng(1), (8000, 100, 10)
+    A = rng.standard_normal((n, p)) + 1.0
+    b = A[:, :k] @ np.linspace(1.0, 2.0, k) + rng.standard_normal(n)
+    target = np.where(b > b.mean(), 1.0, -1.0) if loss is sm.logistic_loss else b
+    problem = problem_of(on("device1")(A), target, loss, intercept=intercept, k=k)
+    problem.solve()
+    problem.path(range(k - 1, k + 1))
+    certificate = problem.certify()
+    problem.prove(time_limit=5)
+    verify(certificate, problem.form)
+    assert max(sizes) <= 2 * (n + p) * k < A.size / 4, "vectors, columns of a few supports"
+
+
+def test_certificates_hold_for_the_same_numbers_wherever_they_are(tmp_path):
+    A, b = data()
+    near, far = (
+        problem_of(array, b, sm.squared_loss, intercept=True) for array in (A, on("device1")(A))
     )
+    far.solve()
+    there = far.certify()
+    assert there.problem.terms[0].design.startswith("probe:")
+    verify(there, near.form)
+    near.solve()
+    here = near.certify()
+    assert here.problem.terms[0].design.startswith("sha256:")
+    verify(here, far.form)
+    A[3, 40] += 1e-3
+    other, its = (
+        problem_of(array, b, sm.squared_loss, intercept=True) for array in (A, on("device1")(A))
+    )
+    for certificate, problem in ((there, other), (there, its), (here, its)):
+        with pytest.raises(CertificateError, match="for another matrix"):
+            verify(certificate, problem.form)
+
+
+def test_the_checker_finds_entries_by_their_products(tmp_path):
+    A, b = data()
+    far = problem_of(on("device1")(A), b, sm.squared_loss, intercept=True)
+    far.solve()
+    far.certify().save(tmp_path / "certificate.json")
+    np.savez(tmp_path / "data.npz", A=A, b=b)
+    np.savez(tmp_path / "other.npz", A=A + 1e-3, b=b)
+    program = [sys.executable, "-m", "sparsemodel.checker", str(tmp_path / "certificate.json")]
+    for name, code in (("data", 0), ("other", 1)):
+        done = subprocess.run([*program, str(tmp_path / f"{name}.npz")], capture_output=True)
+        assert done.returncode == code, done.stdout.decode() + done.stderr.decode()
+
+
+@pytest.mark.parametrize("device", ["device1", "no_float64"])
+def test_rows_of_gram_matrices_and_shifted_columns(device):
+    rng = np.random.default_rng(5)
+    a = (rng.standard_normal((300, 12)) + 1e3).astype(np.float32)
+    h, r, wide = rng.uniform(0.0, 2.0, 300), rng.standard_normal(300), a.astype(float)
+    means, scale, select = wide.mean(axis=0), np.arange(1.0, 13.0), np.array([1, 4, 5, 9])
+    there, rows = ForeignDesign(on(device, np.float32)(a)), np.array([0, 2, 7])
+    shifted = (wide - means) * scale
+    centred = TransformedDesign(there, means=means, scale=scale)
+    gram, size = shifted.T @ (h[:, None] * shifted), np.abs(shifted).T @ np.abs(shifted)
+    assert np.all(np.abs(centred.gram(h) - gram) <= 1e-12 * size)
+    assert np.all(np.abs(centred.gram_rows(rows, h) - gram[rows]) <= 1e-12 * size[rows])
+    product = centred.rmatvec_in_double(r)
+    assert np.all(np.abs(product - shifted.T @ r) <= 1e-8 * np.abs(shifted).T @ np.abs(r))
+    chosen = TransformedDesign(there, select=select, scale=scale[:4])
+    exact = (wide[:, select] * scale[:4]).T @ (h[:, None] * (wide[:, select] * scale[:4]))
+    np.testing.assert_allclose(chosen.gram_rows(np.array([0, 3]), h), exact[[0, 3]], rtol=1e-12)
+    beside = StackedDesign(300, 13, ((np.arange(1, 13), centred), (np.array([0]), OnesDesign(300))))
+    whole = np.column_stack([np.ones(300), shifted])
+    gram, size = whole.T @ (h[:, None] * whole), np.abs(whole).T @ np.abs(whole)
+    for some in (np.array([0]), np.array([0, 5]), np.array([5, 6])):
+        assert np.all(np.abs(beside.gram_rows(some, h) - gram[some]) <= 1e-7 * size[some])
+        assert np.all(np.abs(beside.gram_rows(some) - (whole.T @ whole)[some]) <= 1e-7 * size[some])
 
 
 def test_rows_and_columns_stay_or_come_as_they_should():

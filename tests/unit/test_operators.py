@@ -72,6 +72,15 @@ def test_a_right_operator_is_certified_and_the_comparison_is_in_the_certificate(
     verify(certificate.save(tmp_path / "c.json"), declared(aslinearoperator(X), loss).form)
 
 
+def test_a_certificate_holds_for_products_that_are_rounded_otherwise():
+    backwards = Products(lambda x: X[:, ::-1] @ x[::-1], back)
+    x = np.random.default_rng(0).standard_normal(P)
+    assert np.any(backwards.forward(x) != forward(x)), "else the test shows nothing"
+    problem = declared(Products(forward, back))
+    problem.solve()
+    verify(problem.certify(), declared(backwards).form)
+
+
 @pytest.mark.parametrize("factor", [0.0, 2.0, -1.0, 1.0 + 1e-6, 1.0 - 1e-6, 1.0 + 1e-9, 1.0 - 1e-9])
 def test_a_wrong_adjoint_is_refused(factor):
     problem = declared(Products(forward, lambda r: factor * (X.T @ r)))

@@ -144,7 +144,7 @@ def prove(
     declared, form = form, seen.below
     inner = form
     if resume is not None:
-        facts = describe(seen.form, seen.fingerprints)
+        facts = describe(seen.form, seen.fingerprints, resume.problem)
         tree = upgraded(seen.form, stored_tree(resume, facts, gap))
         bounds = resume.witness.bounds if tree["boxed"] else None
         inner = within(form, bounds, primal(form, checked_point(form, resume.x)))

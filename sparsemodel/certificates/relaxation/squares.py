@@ -47,7 +47,7 @@ class Squares:
             second = cast("Curved", term.loss).second_derivative(start, term.target)
             if second.any():
                 self._curved.append((term.design, term.weights * second))
-        self._sparse = any(is_sparse(design) for design, _ in self._curved)
+        self._apart = any(is_sparse(d) or Access.DEVICE in d.access for d, _ in self._curved)
 
     def affordable(self, index: IntArray, deadline: float | None) -> bool:
         """Return whether columns can be read, and multiplied on ``index`` before the deadline."""
@@ -55,7 +55,7 @@ class Squares:
             return False
         new = np.setdiff1d(index, self._set, assume_unique=True).size
         costs = [2.0 * design.shape[0] * index.size * new for design, _ in self._curved]
-        if self._sparse:
+        if self._apart:
             costs = [design.restrict(index).gram_operations for design, _ in self._curved]
         return Budget(deadline).fits(*costs, inverse_cost(index.size))
 
@@ -63,7 +63,7 @@ class Squares:
         """Return the Gram matrix on ``index`` (sorted); columns of the last set are reused."""
         if np.array_equal(index, self._set):
             return self._matrix
-        if self._sparse:  # columns are not kept: writing them out would take longer than sums
+        if self._apart:  # columns are not kept: sums are quicker, or they stay where they are
             parts = [weighted_gram(design.restrict(index), c) for design, c in self._curved]
             self._matrix, self._set = np.sum(parts, axis=0), index.copy()
             return self._matrix

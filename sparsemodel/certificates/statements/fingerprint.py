@@ -4,6 +4,9 @@ Dense or sparse, float32 or float64, C or Fortran order, CSR or CSC: what is has
 of float64 entries row by row. Blocks of :data:`ROWS` rows are written either as they are (no zero
 among them) or as counts, columns and values of the entries that are not zero; which of the two
 depends on the entries alone.
+
+Entries that another library holds stay where they are: products of fixed random vectors stand for
+them, as for a matrix that only has products. Whoever has the entries can form the same products.
 """
 
 from __future__ import annotations
@@ -16,7 +19,13 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.readings import remembered
-from sparsemodel.designs import DenseDesign, OnesDesign, SparseDesign, StackedDesign
+from sparsemodel.designs import (
+    DenseDesign,
+    ForeignDesign,
+    OnesDesign,
+    SparseDesign,
+    StackedDesign,
+)
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 
 ROWS = 256
@@ -39,16 +48,25 @@ def array_hash(array: FloatArray | None) -> str:
     return digest.hexdigest()
 
 
-def design_fingerprint(design: Design) -> str:
-    """Return ``"sha256:..."`` of the entries, or probes of a matrix whose entries are not known.
+def design_fingerprint(design: Design, *, probed: bool | None = None) -> str:
+    """Return ``"sha256:..."`` of the entries, or probes of a matrix that has to do with products.
 
-    The fingerprint of a matrix-free design is four numbers :math:`r^T A x` for fixed pseudo-random
-    ``r`` and ``x``, compared up to ``PROBE_TOLERANCE``. O(n p) or O(nonzeros); one pass.
+    Probes are four numbers :math:`r^T A x` for fixed pseudo-random ``r`` and ``x``, compared up to
+    ``PROBE_TOLERANCE``. O(n p) or O(nonzeros); one pass.
+
+    Parameters
+    ----------
+    design
+        The matrix.
+    probed
+        Whether to take probes; None for where entries cannot be read, or are another library's.
     """
     if isinstance(design, StackedDesign):
-        return combined(design, block_fingerprints(design))
+        return combined(design, block_fingerprints(design, probed=probed))
     if isinstance(design, OnesDesign):
         return f"ones:{design.shape[0]}"
+    if by_products(design) if probed is None else probed:
+        return _probe(design)
     digest = Digest(design.shape)
     if isinstance(design, SparseDesign):
         array = design.array.tocsr().astype(np.float64, copy=True)
@@ -95,12 +113,26 @@ class Digest:
         return "sha256:" + self._sha.hexdigest()
 
 
-def block_fingerprints(design: Design) -> list[tuple[IntArray, str]]:
-    """Return the columns and the fingerprint of every matrix that a design is put together of."""
+def by_products(design: Design) -> bool:
+    """Return whether products stand for the entries of a design, or of one of its blocks."""
+    if isinstance(design, StackedDesign):
+        return any(by_products(block) for _, block in design.blocks)
+    if isinstance(design, ForeignDesign):
+        return design.in_double  # products in single precision differ from one device to another
+    return Access.ROWS not in design.access and not isinstance(design, SparseDesign)
+
+
+def block_fingerprints(design: Design, *, probed: bool | None = None) -> list[tuple[IntArray, str]]:
+    """Return the columns and the fingerprint of every matrix that a design is put together of.
+
+    Either all are probed or all are hashed that can be; columns of ones need neither.
+    """
     whole = ((np.arange(design.shape[1]), design),)
     parts = design.blocks if isinstance(design, StackedDesign) else whole
+    probed = by_products(design) if probed is None else probed
+    kind = "probes" if probed else "fingerprint"
     return [
-        (index, remembered(block, "fingerprint", partial(design_fingerprint, block)))
+        (index, remembered(block, kind, partial(design_fingerprint, block, probed=probed)))
         for index, block in parts
     ]
 
@@ -170,5 +202,5 @@ def _probe(design: Design) -> str:
     found = []
     for _ in range(_PROBES):
         x, r = rng.standard_normal(p), rng.standard_normal(n)
-        found.append(float(r @ design.matvec(x)))
+        found.append(float(r @ design.matvec_in_double(x)))
     return "probe:" + ",".join(repr(v) for v in found)

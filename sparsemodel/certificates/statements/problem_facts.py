@@ -125,8 +125,6 @@ class ProblemFacts:
         for index, (mine, theirs) in enumerate(zip(self.terms, other.terms, strict=False)):
             for field in fields(TermFacts):
                 one, two = getattr(mine, field.name), getattr(theirs, field.name)
-                if field.name == "design" and same_design(one, two):
-                    continue
                 if not _same(one, two):
                     found.append((f"problem.terms[{index}].{field.name}", one, two))
         if len(self.terms) != len(other.terms):
@@ -145,11 +143,14 @@ class ProblemFacts:
 
 
 def describe(
-    form: SparseRegression, blocks: list[list[tuple[IntArray, str]]] | None = None
+    form: SparseRegression,
+    blocks: list[list[tuple[IntArray, str]]] | None = None,
+    like: ProblemFacts | None = None,
 ) -> ProblemFacts:
     """Return the facts that identify ``form``; one pass over the data for the fingerprints.
 
     ``blocks`` are the fingerprints of the parts of every term's matrix, where they are known.
+    They are probes where those of ``like`` are, whatever holds the entries here.
     """
     sparsity = form.sparsity
     counted = form.ridge[sparsity.counted]
@@ -174,8 +175,7 @@ def describe(
         + array_hash(np.broadcast_to(form.box.upper, form.shape))
         + ("" if form.box.least is None else ":" + array_hash(form.box.least))
     )
-    if blocks is None:
-        blocks = [block_fingerprints(term.design) for term in form.terms]
+    blocks = _fingerprints(form, blocks, like)
     return ProblemFacts(
         terms=tuple(
             TermFacts(
@@ -207,6 +207,21 @@ def describe(
         forced=int(sparsity.forced_units),
         numbers=numbers_of(form, blocks),
     )
+
+
+def _fingerprints(
+    form: SparseRegression,
+    known: list[list[tuple[IntArray, str]]] | None,
+    like: ProblemFacts | None,
+) -> list[list[tuple[IntArray, str]]]:
+    """Return the fingerprints of the blocks of every term, of the kinds that ``like`` has."""
+    kinds: list[bool | None] = [None for _ in form.terms]
+    if like is not None and len(like.terms) == len(kinds):
+        kinds = [facts.design.startswith("probe:") for facts in like.terms]
+    if known is not None and not any(kinds):
+        return known
+    pairs = zip(form.terms, kinds, strict=True)
+    return [block_fingerprints(term.design, probed=kind) for term, kind in pairs]
 
 
 def _region(form: SparseRegression) -> str:
@@ -246,4 +261,11 @@ def _in_brackets(parameters: dict[str, Any]) -> str:
 
 
 def _same(one: Any, two: Any) -> bool:
+    """Return whether values are equal, probes of matrices among them up to rounding."""
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(_same(one[key], two[key]) for key in one)
+    if isinstance(one, (list, tuple)) and isinstance(two, (list, tuple)):
+        return len(one) == len(two) and all(map(_same, one, two))
+    if isinstance(one, str) and isinstance(two, str):
+        return same_design(one, two)
     return bool(one == two)

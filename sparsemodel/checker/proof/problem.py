@@ -200,7 +200,8 @@ def _term(
     stacked = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
     alone = len(parts) == 1 and more["blocks"][0]["entries"]
     words = "line 'design' does not follow from the fingerprints of the matrices"
-    require(one["design"] in (stacked, alone), words)
+    probed = one["design"].startswith("probe:") and files.of_matrix(one["design"], matrix)
+    require(probed or one["design"] in (stacked, alone), words)
     label, y = data.vector(one["target"])
     c, o = files.vector(more["weights"], (n,), "weights", 0.0), files.array(more["offset"])
     name, given, u_shape = one["loss"], one["parameters"], (n, *shape[1:])

@@ -19,12 +19,13 @@ from sparsemodel.interfaces import (
     IntArray,
     MissingDependencyError,
 )
+from sparsemodel.threads import cross_product
 
 _BLOCK_BYTES = 2**26
 """Bytes of a block of rows in float64, where all rows are not widened at once."""
 
-_COLUMN_BYTES = 2**29
-"""Columns of a support are brought over up to this size (512 MB of float64)."""
+_COLUMN_BYTES, _COLUMNS = 2**29, 16
+"""Columns of a support are brought over up to this size (512 MB of float64), and so many."""
 
 
 @final
@@ -33,8 +34,8 @@ class ForeignDesign(Design):
 
     A product sends one vector and brings one back; the matrix stays where it is. Gram matrices,
     norms of columns and the products behind bounds are computed there too, in float64. The
-    columns of a support come over as float64 once, those beyond 512 MB are copied there, and
-    blocks of rows come only to be hashed for a certificate.
+    columns of a support come over as float64 once, up to 16 of them and 512 MB; more are copied
+    there.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ class ForeignDesign(Design):
 
     @property
     def access(self) -> Access:
-        return Access.MEMORY
+        return Access.MEMORY | Access.DEVICE
 
     @property
     def nbytes(self) -> int | None:
@@ -94,6 +95,11 @@ class ForeignDesign(Design):
     def array(self) -> Any:
         """Return the array itself."""
         return self._a
+
+    @property
+    def in_double(self) -> bool:
+        """Return whether products behind bounds are computed there, in float64."""
+        return self._doubles
 
     def describe(self) -> str:
         n, p = self.shape
@@ -116,12 +122,14 @@ class ForeignDesign(Design):
             v = self._sent(x)
             return self._fetched(self._xp.concat([block @ v for _, block in self._wide_blocks()]))
 
-    def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
+    def rmatvec_in_double(self, r: FloatArray, means: FloatArray | None = None) -> FloatArray:
+        """Return ``A.T @ r``, or ``(A - means).T @ r``, multiplied and added up in float64."""
         if not self._doubles:
-            return super().rmatvec_in_double(r)
+            whole = super().rmatvec_in_double(r)
+            return whole if means is None else whole - np.multiply.outer(means, r.sum(axis=0))
         with self._precise():
             v, out = self._sent(r), 0.0
-            for rows, block in self._wide_blocks():
+            for rows, block in self._wide_blocks(means):
                 out = out + block.T @ v[rows, ...]
             return self._fetched(out)
 
@@ -141,7 +149,7 @@ class ForeignDesign(Design):
 
     def _stay(self, support: IntArray) -> bool:
         """Return whether so many columns are copied there, in float64, and not brought over."""
-        return self._doubles and 8 * self.shape[0] * support.size > _COLUMN_BYTES
+        return self._doubles and not comes_over(self.shape[0], support.size)
 
     def _columns(self, support: IntArray) -> FloatArray:
         """Return the columns as rows of a float64 array."""
@@ -154,8 +162,14 @@ class ForeignDesign(Design):
 
     def _taken(self, index: IntArray, axis: int) -> Any:
         with self._precise():
-            places = self._xp.asarray(np.array(index, dtype=np.int64), device=self._device)
-            return self._xp.take(self._a, places, axis=axis)
+            return self._xp.take(self._a, self._places(index), axis=axis)
+
+    def _places(self, index: IntArray) -> Any:
+        return self._xp.asarray(np.array(index, dtype=np.int64), device=self._device)
+
+    def to_array(self) -> FloatArray:
+        with self._precise():
+            return self._fetched(self._a)
 
     def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
         for start in range(0, self.shape[0], size):
@@ -167,16 +181,30 @@ class ForeignDesign(Design):
     # ---- sums over rows ----------------------------------------------------------------------
 
     def gram(self, h: FloatArray | None = None) -> FloatArray:
+        return self.gram_rows(None, h)
+
+    def gram_rows(
+        self,
+        rows: IntArray | None,
+        h: FloatArray | None = None,
+        means: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return some rows of ``A.T @ diag(h) @ A``, None for all; or those of ``A - means``."""
+        p = self.shape[1]
         if not self._doubles:
-            total = np.zeros((self.shape[1], self.shape[1]))
-            for rows, here in self.row_blocks(self._rows_of_a_block()):
-                total += DenseDesign(here).gram(None if h is None else h[rows])
+            total = np.zeros((p if rows is None else rows.size, p))
+            for some, here in self.row_blocks(self._rows_of_a_block()):
+                block = here if means is None else here - means
+                weights = np.ones(len(block)) if h is None else h[some]
+                left = block if rows is None else block[:, rows]
+                total += cross_product(left, weights[:, None] * block)
             return total
         with self._precise():
-            weights, out = None if h is None else self._sent(h), 0.0
-            for rows, block in self._wide_blocks():
-                scaled = block if weights is None else weights[rows][:, None] * block
-                out = out + block.T @ scaled
+            out, scale = 0.0, None if h is None else self._sent(h)
+            places = None if rows is None else self._places(rows)
+            for some, block in self._wide_blocks(means):
+                left = block if places is None else self._xp.take(block, places, axis=1)
+                out = out + (left if scale is None else scale[some][:, None] * left).T @ block
             return self._fetched(out)
 
     def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
@@ -193,8 +221,7 @@ class ForeignDesign(Design):
 
     def sampled_square_norms(self, rows: int) -> FloatArray | None:
         places = np.arange(0, self.shape[0], max(1, self.shape[0] // rows))
-        sample = self._fetched(self._taken(places, axis=0))
-        return np.asarray(np.mean(np.square(sample), axis=0))
+        return ForeignDesign(self._taken(places, axis=0)).column_square_norms() / places.size
 
     def first_nonfinite(self) -> tuple[int, int] | None:
         xp = self._xp
@@ -215,12 +242,15 @@ class ForeignDesign(Design):
         self.transfers += 1
         return np.array(_as_numpy(values), dtype=np.float64)
 
-    def _wide_blocks(self) -> Iterator[tuple[slice, Any]]:
-        """Yield blocks of rows in float64, there."""
-        size = self.shape[0] if self._dtype == np.float64 else self._rows_of_a_block()
+    def _wide_blocks(self, means: FloatArray | None = None) -> Iterator[tuple[slice, Any]]:
+        """Yield blocks of rows in float64, there, without the means of the columns if given."""
+        plain = self._dtype == np.float64 and means is None
+        shift = None if means is None else self._sent(means)
+        size = self.shape[0] if plain else self._rows_of_a_block()
         for start in range(0, self.shape[0], size):
             rows = slice(start, min(start + size, self.shape[0]))
-            yield rows, self._xp.astype(self._a[rows, :], self._xp.float64)
+            block = self._xp.astype(self._a[rows, :], self._xp.float64)
+            yield rows, block if shift is None else block - shift
 
     def _rows_of_a_block(self) -> int:
         return max(1, _BLOCK_BYTES // (8 * max(self.shape[1], 1)))
@@ -256,14 +286,18 @@ def double_precision(jax: Any) -> Any:
 
 
 def is_elsewhere(design: Design) -> bool:
-    """Return whether entries are held by another library, or by workers."""
-    inner = getattr(design, "inner", design)
-    return isinstance(inner, ForeignDesign) or Access.DISTRIBUTED in inner.access
+    """Return whether some entries are held by another library, or by workers."""
+    return bool((Access.DEVICE | Access.DISTRIBUTED) & design.access)
 
 
 def adjoint(design: Design) -> Callable[[FloatArray], FloatArray]:
     """Return the product with the transpose; that of entries held elsewhere is in float64."""
     return design.rmatvec_in_double if is_elsewhere(design) else design.rmatvec
+
+
+def comes_over(rows: int, columns: int) -> bool:
+    """Return whether so many columns are brought over, and not copied where they are."""
+    return columns <= _COLUMNS and 8 * rows * columns <= _COLUMN_BYTES
 
 
 def is_foreign(values: Any) -> bool:

@@ -147,7 +147,7 @@ class Compiled(CompiledProblem):
 
     @property
     def at_hand(self) -> bool:
-        return all(term.design.access == Access.MEMORY for term in self.form.terms)
+        return all(Access.MEMORY in term.design.access for term in self.form.terms)
 
     def free_bound(self, outcome: Outcome) -> float:
         """Return the best of the bounds that came with a run, recomputed on the user's data."""

@@ -314,16 +314,13 @@ class HessianRows:
             if everything and h is not None and Access.ROWS in term.design.access:
                 out += weighted_gram(term.design, h)
                 continue
+            if h is not None:
+                out += term.design.gram_rows(coordinates, h)
+                continue
             columns = term.design.restrict(coordinates).to_array()
-            if h is None:
-                loss = cast("TwiceDifferentiable", term.loss)
-                columns = loss.hessian_product(margins(term, z), term.target, term.weights, columns)
-            else:
-                columns *= h[:, None]
-            if coordinates.size == 1:  # a product with a vector is quicker than with one column
-                out[0] += term.design.rmatvec(columns[:, 0])
-            else:
-                out += term.design.rmatvec(columns).T
+            loss, u = cast("TwiceDifferentiable", term.loss), margins(term, z)
+            product = loss.hessian_product(u, term.target, term.weights, columns)
+            out += term.design.rmatvec(product).T
         out[np.arange(coordinates.size), coordinates] += form.ridge[coordinates]
         return out
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import final
 
 import numpy as np
 
 from sparsemodel.designs import DenseDesign, StackedDesign, TransformedDesign
+from sparsemodel.designs.elsewhere.columns import ReadColumns
+from sparsemodel.designs.elsewhere.foreign import comes_over
 from sparsemodel.interfaces import (
     Access,
     BoolArray,
@@ -36,6 +39,8 @@ class SupportColumns:
         self._key: bytes | None = None  # bytes compare sooner than short arrays
         self._designs: tuple[Design, ...] = ()
         self._gram: tuple[IntArray, FloatArray] | None = None
+        device = any(Access.DEVICE in term.design.access for term in terms)
+        self._brought = [ReadColumns(partial(_rows, t.design)) for t in terms] if device else []
 
     @property
     def at_hand(self) -> bool:
@@ -51,7 +56,14 @@ class SupportColumns:
         last = self._support
         if self.holds(support):
             return self._designs
-        if last is None:
+        if self._brought and comes_over(self._terms[0].design.shape[0], support.size):
+            # None is sent twice while it is kept.
+            pairs = zip(self._brought, self._terms, strict=True)
+            found: tuple[Design, ...] = tuple(
+                columns.restrict(support, support[:0], term.design, "kept")
+                for columns, term in pairs
+            )
+        elif last is None:
             found = tuple(term.design.restrict(support) for term in self._terms)
         else:
             found = tuple(
@@ -95,16 +107,17 @@ class SupportColumns:
         return known, position[known]
 
 
+def _rows(design: Design, columns: IntArray) -> FloatArray:
+    return np.ascontiguousarray(design.restrict(columns).to_array().T)
+
+
 def _gram_rows(
     designs: tuple[Design, ...], weights: tuple[FloatArray, ...], rows: IntArray
 ) -> FloatArray:
     out = np.zeros((rows.size, designs[0].shape[1]))
     for design, h in zip(designs, weights, strict=True):
-        array, scalar = design.restrict(rows).to_array(), _uniform(h)
-        if scalar is None:
-            out += design.rmatvec(h[:, None] * array).T
-        else:
-            out += scalar * design.rmatvec(array).T
+        scalar = _uniform(h)
+        out += design.gram_rows(rows, h) if scalar is None else scalar * design.gram_rows(rows)
     return out
 
 

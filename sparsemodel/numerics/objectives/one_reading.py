@@ -67,7 +67,7 @@ def is_sparse(design: Design) -> bool:
 def weighted_gram(design: Design, h: FloatArray) -> FloatArray:
     """Return ``A.T @ diag(h) @ A`` in float64, for weights of at least 0."""
     p = design.shape[1]
-    if isinstance(design, StackedDesign) and any(is_elsewhere(block) for _, block in design.blocks):
+    if isinstance(design, StackedDesign) and is_elsewhere(design):
         return design.gram(h)  # where the entries are
     stacked, inner = isinstance(design, StackedDesign), getattr(design, "inner", design)
     if is_sparse(design) or not isinstance(inner, (DenseDesign, StackedDesign)):

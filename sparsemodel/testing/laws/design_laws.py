@@ -153,6 +153,10 @@ def multiplies_by_itself(design: Design, array: FloatArray, tolerance: Tolerance
         expected = array.T @ (weights[:, None] * array)
         tolerance.close(gram, expected, "gram", scale)
         check_close(gram, gram.T, "gram is not symmetric", rtol=1e-14)
+        for rows in _supports(array.shape[1])[1:]:
+            some = design.gram_rows(rows, h)
+            _is_float64(some, "gram_rows")
+            tolerance.close(some, expected[rows], f"rows {rows.tolist()} of gram", scale[rows])
 
 
 def shows_its_entries(design: Design, array: FloatArray, tolerance: Tolerance) -> None:

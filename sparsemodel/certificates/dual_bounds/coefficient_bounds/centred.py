@@ -13,6 +13,7 @@ import numpy as np
 
 from sparsemodel.designs import DenseDesign, SparseDesign, StackedDesign
 from sparsemodel.interfaces import (
+    Access,
     Design,
     FloatArray,
     SparseRegression,
@@ -100,8 +101,9 @@ def _alone(design: Design, thorough: bool) -> bool:
     """Return whether entries are worth a dense copy, and none is a sum of several blocks'."""
     if isinstance(design, StackedDesign):
         return not design.overlapping and all(_alone(block, thorough) for _, block in design.blocks)
-    sparse = isinstance(design, SparseDesign)
-    return thorough or not sparse or 2 * design.entries > design.shape[0] * design.shape[1]
+    n, p = design.shape
+    apart = isinstance(design, SparseDesign) and 2 * design.entries <= n * p
+    return thorough or not (apart or Access.DEVICE in design.access)
 
 
 def _entries(design: Design) -> FloatArray:
