@@ -89,8 +89,11 @@ def _product(a: Any, b: Any) -> tuple[Any, Any]:
     Both are cut into slices of so few digits that products of slices are exact in floats (K. Ozaki,
     T. Ogita, S. Oishi and S. M. Rump, *Numerical Algorithms* 59, 2012); these are added up together
     with what their sums round. Where sums cancel, digits are left that a plain product loses.
+    Units of the terms that are added up are such that the largest entries of ``b`` are near one.
     """
     n = a.shape[-1]
+    unit = np.frexp(np.abs(b).max(axis=tuple(range(1, b.ndim)), initial=0.0))[1]
+    a, b = np.ldexp(a, unit), np.ldexp(b.T, -unit).T
     digits = (53 - math.ceil(math.log2(n + 1))) // 2
     one, two = _slices(a, -1, digits), _slices(b, -min(b.ndim, 2), digits)
     mid, rest = one[0] @ two[0], one[2] @ b + (a - one[2]) @ two[2]

@@ -17,7 +17,6 @@ losses less ``x'Dx/2`` gives the same with ``a`` the gradient at ``w``, ``v - D 
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from functools import reduce
 from operator import add
 from typing import Any
@@ -46,18 +45,10 @@ from sparsemodel.checker.proof.problem import Problem, rows_of
 def predictions(problem: Problem, term: Term, x: Any) -> Number:
     """Return ``A x + o`` from the columns where ``x`` is not zero."""
     on = np.flatnonzero(rows_of(x))
-    part, ones = term.matrix[:, on], np.flatnonzero(np.all(term.matrix[:, on] == 1.0, axis=0))
-    t = far(part)
-    if problem.exact or x.ndim > 1 or not ones.size or not t.any():
-        return term.A[:, on] @ problem.number(x[on]) + term.o
-    values, rounded = x[on], np.zeros(on.size)
-    absorbed = sum((Fraction(a) * Fraction(b) for a, b in zip(t, values, strict=True)), Fraction())
-    values[ones[0]] = float(absorbed + Fraction(values[ones[0]]))
-    rounded[ones[0]] = 2.0 * UNIT * abs(values[ones[0]]) + TINY
-    return problem.number(part - t) @ Ball(values, rounded) + term.o
+    return term.A[:, on] @ problem.number(x[on]) + term.o
 
 
-def far(matrix: Any) -> Any:
+def _far(matrix: Any) -> Any:
     """Return an entry of columns that differ by a hundredth of it at most, else 0: no rounding."""
     low, high = matrix.min(axis=0, initial=np.inf), matrix.max(axis=0, initial=-np.inf)
     small = (high > low) & (high - low <= 0.01 * np.minimum(np.abs(low), np.abs(high)))
@@ -76,22 +67,13 @@ def shifted(problem: Problem, zero: Any) -> Problem:
     if problem.exact or len(problem.shape) > 1 or not proper.size:
         return problem
     terms, own = list(problem.terms), np.flatnonzero(ones[:, proper[0]])
-    aims = np.array([far(terms[i].matrix) for i in own])
+    aims = np.array([_far(terms[i].matrix) for i in own])
     alike = (aims != 0.0) & (np.abs(aims - aims[0]) <= 0.01 * np.abs(aims[0]))
     t = np.where(alike.all(axis=0), aims[0], 0.0)
     for i in own if t.any() else []:
         matrix = terms[i].matrix - t
         terms[i] = replace(terms[i], matrix=matrix, A=problem.number(matrix))
     return replace(problem, terms=terms) if t.any() else problem
-
-
-def _levelled(problem: Problem, near: Problem, duals: list[Number]) -> list[Number]:
-    """Return gradients of squared losses at the intercept where they add up to nothing."""
-    own = [i for i, t in enumerate(near.terms) if t is not problem.terms[i]]
-    squares = [i for i in own if near.terms[i].loss.name != "linear_term"]
-    weight = sum(middle(near.terms[i].c).sum() for i in squares)
-    level = sum(middle(near.terms[i].c) @ middle(duals[i]) for i in own) / max(weight, 1e-300)
-    return [a - problem.number(level) if i in squares else a for i, a in enumerate(duals)]
 
 
 def _tangent(problem: Problem, term: Term, at: Any) -> Number:
@@ -129,15 +111,13 @@ def dual(
         ridge, point = ridge + problem.number(taken), problem.number(at)
         square = problem.number(taken if at.ndim == 1 else taken[:, None]) * point
     zero = np.union1d(unbounded(problem, ridge), balanced).astype(np.intp)
-    near = shifted(problem, zero)  # at any intercept the tangent is as good
     known: list[Any] = [None] * len(problem.terms)
     if points is not None:
         made = [t.loss.point(a, problem.exact) for t, a in zip(problem.terms, points, strict=True)]
         duals, known = [a for a, _ in made], [own for _, own in made]
     else:
         duals = [_tangent(problem, term, at) for term in problem.terms]
-        duals = _levelled(problem, near, duals)
-    problem = near
+    problem = shifted(problem, zero)  # at any intercept the tangent is as good
     if all(c is None for c in known):
         found = _settled(problem, duals, zero, ridge)
         if found is None:

@@ -85,21 +85,14 @@ class Supports:
         for (costs, _), room in zip(self.rows[: self.priced], rooms, strict=False):
             left &= costs <= np.nextafter(room, np.inf)
         best, chosen = self._greedy(base, gains, self.prices, must, left)
-        budget = self._merged(gains, must, left, chosen)
-        if budget is None or _room(budget, chosen) >= 0.0:
+        mu = self._multipliers(gains, must, left, chosen)
+        if mu is None:
             return best
-        # mu (cost - most) <= 0 may be added for mu >= 0, which is concave: cut into halves.
-        exact = not isinstance(self.prices, Ball)
-        costs, most = (number(v, exact)[()] for v in budget)
-        worth, on = _worth(gains, self.prices), left & (budget[0] > 0.0)
-        ends = [0.0, float((worth[on] / budget[0][on]).max(initial=0.0))]
-        for _ in range(80 if ends[1] < np.inf else 0):
-            mu = number(0.5 * sum(ends), exact)[()]
-            dearer = self.prices + mu * costs
-            found, chosen = self._greedy(low(base - mu * most), gains, dearer, must, left)
-            best = max(best, found)
-            ends[0 if _room(budget, chosen) < 0.0 else 1] = 0.5 * sum(ends)
-        return best
+        dearer = self.prices  # mu' (costs - most) <= 0 may be added for mu >= 0
+        for (costs, most), m in zip(self.rows, mu, strict=False):
+            costs, most, m = (number(v, not isinstance(dearer, Ball))[()] for v in (costs, most, m))
+            dearer, base = dearer + m * costs, low(base - m * most)
+        return max(best, self._greedy(base, gains, dearer, must, left)[0])
 
     def _greedy(self, base: Any, gains: Any, prices: Number, must: Any, left: Any) -> Any:
         """Return the bound at these prices, and the units that are in.
@@ -117,29 +110,24 @@ class Supports:
                 chosen.append(unit)
         return less(base, profits[chosen].tolist()), chosen
 
-    def _merged(self, gains: Any, must: Any, left: Any, chosen: Any) -> Budget | None:
-        """Return one budget that all supports keep: a sum of several with nonnegative weights.
+    def _multipliers(self, gains: Any, must: Any, left: Any, chosen: Any) -> Any:
+        """Return multipliers of the budgets, unless they hold without: any are allowed.
 
-        The weights are multipliers of the linear relaxation, which any others could replace.
+        Those of the linear relaxation are the best, as the other limits are as good there.
         """
-        priced, worth = slice(self.priced), _worth(gains, self.prices)
-        if self.priced < 2:
-            return self.rows[0] if self.priced else None
-        table = np.array([*(costs for costs, _ in self.rows), np.ones(self.count)])
-        tops = np.array([*(most for _, most in self.rows), self.budget], dtype=float)
+        worth = np.asarray(gains - middle(self.prices), dtype=float)
         on = left & (worth > 0.0)
-        kept = np.all(table[priced][:, chosen].sum(axis=1) <= tops[priced])
+        kept = all(_room(row, chosen) >= 0.0 for row in self.rows[: self.priced])
         if kept or not on.any() or not np.isfinite(worth[on].max()):
             return None
-        size = np.maximum(table.max(axis=1), np.finfo(float).tiny)
+        table = np.array([*(costs for costs, _ in self.rows), np.ones(self.count)])
+        tops = np.array([*(most for _, most in self.rows), self.budget], dtype=float)
+        size, most = np.maximum(table.max(axis=1), np.finfo(float).tiny), worth[on].max()
         rooms = np.maximum((tops - table[:, must].sum(axis=1)) / size, 0.0)
-        c, A = -worth[on] / worth[on].max(), table[:, on] / size[:, None]
-        found = linprog(c, A_ub=A, b_ub=rooms, bounds=(0, 1))
+        found = linprog(-worth[on] / most, table[:, on] / size[:, None], rooms, bounds=(0, 1))
         if found.status != 0:
             return None
-        weights = np.maximum(-found.ineqlin.marginals / size, 0.0)[priced] * worth[on].max()
-        costs, most = weights @ table[priced], float(weights @ tops[priced])
-        return costs * (1.0 - 1e-13), most * (1.0 + 1e-13)  # more than rounding
+        return np.maximum(-found.ineqlin.marginals / size, 0.0)[: self.priced] * most
 
     def _decided(self, must: Any, out: Any) -> bool:
         """Put in what units need, and out what needs those that are out; return whether it fits."""
@@ -156,10 +144,6 @@ class Supports:
                     out[child] = changed = True
         asked = any((c == -1 or must[c]) and not must[p].any() for c, p in self.order)
         return not (asked and must.sum() >= self.budget)
-
-
-def _worth(gains: Any, prices: Number) -> Any:
-    return np.asarray(gains - middle(prices), dtype=float)
 
 
 def _room(budget: Budget, chosen: Any) -> float:
