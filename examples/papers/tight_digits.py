@@ -2,7 +2,7 @@
 
 HT-SVRG on 400 images of each of two digits: the models for a growing number of pixels, the
 objective against stages, and the accuracy on the other 100 images of each. Blue speaks for the
-smaller digit.
+smaller digit. A second table has the objectives of other methods on the same models.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from common import (
     Options,
+    Trials,
     for_the_page,
     headline,
     logarithmic,
@@ -28,6 +29,15 @@ from common import (
 PAIRS = ((0, 9), (1, 7), (2, 3), (4, 5), (6, 8))
 RIDGE = 1e-4
 SHOWN = (20, 40, 70)
+COMPARED = (10, 40, 100)
+METHODS = {
+    "HT-SVRG": "ht_svrg",
+    "IHT": "iht",
+    "GraHTP": "grahtp",
+    "NHTP": "nhtp",
+    "DIHT": "diht",
+    "default": None,
+}
 NUMBERS = {2: "objective", 3: "test accuracy, %"}
 SHADES = ("#9ecae1", "#4292c6", "#08519c")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7")
@@ -40,6 +50,31 @@ def digits(pair: tuple[int, int], images: Any) -> tuple[Any, Any, Any, Any]:
     for label in (0.0, 1.0):
         test[np.flatnonzero(y == label)[::5]] = True
     return X[~test], y[~test], X[test], y[test]
+
+
+def trial(smaller: int, larger: int, k: int, stages: int, seed: int) -> dict[str, float]:
+    """Return the objective of every method, and the CPU seconds."""
+    X, y, _, _ = digits((smaller, larger), shipped("mnist5k"))
+    numbers = {}
+    for label, backend in METHODS.items():
+        limits = {"max_iter": stages, "seed": seed} if label == "HT-SVRG" else {}
+        answer = logistic(X, y, k, backend, ridge=RIDGE, **limits)
+        numbers[f"{label}, objective"] = float(answer.value)
+        numbers[f"{label}, s"] = answer.cpu
+    return numbers
+
+
+def compare(chosen: Options, stages: int) -> None:
+    """Write the table of the methods, as means over the pairs."""
+    trials, rows = Trials(chosen, "tight_digits", trial), []
+    for k in COMPARED:
+        if means := trials.means((*pair, k, stages, chosen.seed) for pair in PAIRS):
+            objectives = (means[f"{label}, objective"] for label in METHODS)
+            rows.append((k, means["trials"], *objectives))
+    header = ("k", "pairs", *METHODS)
+    table(chosen, "tight_digits_methods", header, rows)
+    note = f"Objectives, means over the pairs. {trials.standing()}"
+    for_the_page(chosen, "tight_digits_methods", header, rows, note)
 
 
 def main(chosen: Options) -> None:
@@ -94,6 +129,7 @@ def main(chosen: Options) -> None:
         shown += [(pair, what, *(row[place] for row in here)) for place, what in NUMBERS.items()]
     header = ("pair", "k =", *map(str, ks))
     for_the_page(chosen, "tight_digits", header, shown, f"After at most {stages} stages.")
+    compare(chosen, stages)
     save(chosen, pictures, "tight_digits_models", legend=False)
     save(chosen, curves, "tight_digits")
 
