@@ -22,6 +22,10 @@ from sparsemodel.certificates.arithmetic.multipliers import (
 from sparsemodel.certificates.arithmetic.tall import Survey, survey
 from sparsemodel.certificates.dual_bounds.bound import infimum_bound
 from sparsemodel.certificates.dual_bounds.bound_search import Candidate
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.slopes_of_equations import (
+    ROUNDS,
+    relaxed_slopes,
+)
 from sparsemodel.certificates.dual_bounds.root import Root, evaluated, root_bound
 from sparsemodel.certificates.statements.certificate import Certificate, Progress
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, relative_gap_of
@@ -116,6 +120,15 @@ def certify(
         other = root_of(plain)
         if other.best.bound.value >= root.best.bound.value:
             seen, root = plain, other
+    for _ in range(ROUNDS):
+        bounds = root.best.witness.bounds
+        better = None if bounds is None else relaxed_slopes(seen, x, bounds, deadline)
+        if better is None or root.interrupted:
+            break
+        again = root_of(better)
+        if not again.best.bound.value > root.best.bound.value:
+            break
+        seen, root = better, again
     best = carried(seen, root.best)
     if root.interrupted:
         best = replace(best, source=f"{best.source} (interrupted before the search ended)")

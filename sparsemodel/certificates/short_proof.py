@@ -63,8 +63,8 @@ def short_proof(form: SparseRegression, x: FloatArray) -> Short | None:
         loading.numba()
     except MissingDependencyError:
         return None
-    from sparsemodel.certificates.proving.attempts import own_slopes
-    from sparsemodel.certificates.proving.gram.part import GramPart, objections
+    from sparsemodel.certificates.proving.gram.part import GramPart
+    from sparsemodel.certificates.proving.gram.searchable import objections, own_slopes
     from sparsemodel.certificates.proving.incumbent import Incumbent
     from sparsemodel.certificates.proving.node import UNDECIDED, Node
     from sparsemodel.certificates.proving.records.writing import Recorder

@@ -21,7 +21,7 @@ from sparsemodel.certificates.arithmetic.readings import forget
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, TWICE
 from sparsemodel.certificates.arithmetic.tall import Survey, plain_survey, survey
 from sparsemodel.certificates.dual_bounds.bound import Bound
-from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import STATEMENT, named
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import named
 from sparsemodel.certificates.dual_bounds.witness import evaluate
 from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
     PrecisionCertificate,
@@ -169,9 +169,9 @@ def _derived(
     lines.append(("problem", "the same data, loss, ridge and constraints"))
     seen = priced(seen, c.witness.multipliers)
     searched, at_point, below = c.proof is not None, seen.at_point, seen.below
-    inner = within(below, c.witness.bounds, at_point)
+    inner = within(below, c.witness.bounds, at_point, seen.priced)
     if c.witness.bounds is not None:
-        lines.append(("witness.bounds", STATEMENT))
+        lines.append(("witness.bounds", c.witness.bounds.statement))
     bound = _bound(c, below, inner)
     found = derive(
         seen,
@@ -293,7 +293,7 @@ def _claim(c: Certificate, found: Statement) -> tuple[Claim, str]:
 def _root(c: Certificate, form: SparseRegression, inner: SparseRegression) -> Bound:
     """Return the bound at the root of a search, evaluated again."""
     tree = None if c.proof is None else c.proof.get("tree")
-    root = None if tree is None else checked(form, inner, tree).root
+    root = None if tree is None else checked(form, inner, tree, bounds=c.witness.bounds).root
     return evaluate(inner, c.witness, caution=1.0) if root is None else root
 
 
@@ -316,7 +316,7 @@ def _cross_check(c: Certificate, form: SparseRegression, inner: SparseRegression
 def _bound(c: Certificate, form: SparseRegression, inner: SparseRegression) -> Bound:
     """Return the bound evaluated again; ``inner`` is the problem within the bounds of the file."""
     if c.proof is not None and c.proof.get("tree") is not None:
-        bound = tree_bound(form, inner, c.proof["tree"])
+        bound = tree_bound(form, inner, c.proof["tree"], c.witness.bounds)
         # The bound without branching may be the better one.
         if c.witness.duals:
             root = evaluate(inner, c.witness, caution=1.0)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.checker import files
-from sparsemodel.checker.files import require
+from sparsemodel.checker.files import real, require
 from sparsemodel.checker.proof.arithmetic import high, low, middle
 from sparsemodel.checker.proof.bound import dual, objective
 from sparsemodel.checker.proof.constraints import FEASIBLE, without_rows
 from sparsemodel.checker.proof.problem import Problem, build
-from sparsemodel.checker.proof.quadratic import check_curvature, least_of_all, within
+from sparsemodel.checker.proof.quadratic import boxed, check_curvature, least_of_all, within
 from sparsemodel.checker.proof.supports import Tree
 from sparsemodel.checker.statements import (
     check_first_order,
@@ -119,7 +119,7 @@ def _proved(body: dict[str, Any], problem: Problem, upper: float, feasible: bool
     if held is not None:
         problem = without_rows(whole, held, files.array(held["slopes"]))
     if witness["bounds"] is not None:
-        problem = within(problem, witness["bounds"], upper, feasible)
+        problem = within(whole, problem, witness["bounds"], upper, feasible)
     taken, at = files.array(witness["extraction"]), files.array(witness["at"])
     points = [files.array(a) for a in witness["duals"]]
     tangent = taken is not None or any(a is None for a in points)
@@ -138,8 +138,8 @@ def _proved(body: dict[str, Any], problem: Problem, upper: float, feasible: bool
     if proof is not None and proof["tree"] is not None:
         try:
             tree = _Parts(problem, proof["tree"])
-            if held is not None:  # bounds on the coefficients hold for one choice of the slopes
-                tree.at = lambda y: without_rows(whole, held, y)
+            if held is not None:  # most bounds on the coefficients hold for one choice of slopes
+                tree.at = lambda y: _anywhere(witness, without_rows(whole, held, y))
                 names = [t.loss.name for t in problem.terms]
                 own = held.get("own")
                 tree.priced = names.index("linear_term", len(whole.terms)) if own else None
@@ -150,7 +150,25 @@ def _proved(body: dict[str, Any], problem: Problem, upper: float, feasible: bool
         raise files.NotChecked(
             f"a search without its tree: the file proves only {float(max(found))!r}"
         )
-    return max(found)
+    most = real(witness["bounds"]["level"]) if _at_a_level(witness) else math.inf
+    return min(max(found), most)
+
+
+def _at_a_level(witness: dict[str, Any]) -> bool:
+    """Return whether there are bounds on the coefficients of all points below a level."""
+    return witness["bounds"] is not None and witness["bounds"].get("room") is not None
+
+
+def _anywhere(witness: dict[str, Any], problem: Problem) -> Problem:
+    """Return a problem with the bounds on the coefficients, where these hold whatever the slopes.
+
+    They have been checked.
+    """
+    return (
+        boxed(problem, files.array(witness["bounds"]["radius"]))
+        if _at_a_level(witness)
+        else problem
+    )
 
 
 class _Parts(Tree):
@@ -199,6 +217,8 @@ class _Parts(Tree):
             fits = type(stage) is int and 0 <= stage < len(self.stages)
             require(fits, "a stage of the tree is not there")
             member, taken = self.stages[stage]
+            if inside.sum() >= problem.supports.budget:
+                alive &= member | certain  # no other one can be nonzero
             fits = np.all(member[alive])
             require(fits, "curvature was taken out for fewer coordinates than are left")
             at = np.zeros(problem.shape)

@@ -81,6 +81,11 @@ class Survey:
         return self.below if self.multipliers is None else self.form
 
     @property
+    def priced(self) -> SparseRegression | None:
+        """Return the problem whose constraints ``below`` has in its objective; None without any."""
+        return None if self.multipliers is None else self.form
+
+    @property
     def terms(self) -> SparseRegression:
         """Return the problem whose terms the dual points of a witness belong to."""
         return self.form if self.multipliers is None else self.below

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.multipliers import STIFF
+from sparsemodel.certificates.arithmetic.multipliers import priced
 from sparsemodel.certificates.arithmetic.rounding import CAUTION
+from sparsemodel.certificates.arithmetic.row_prices import row_term
 from sparsemodel.certificates.arithmetic.tall import Survey
-from sparsemodel.certificates.certify import with_multipliers
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import (
     boxed,
@@ -35,6 +35,7 @@ from sparsemodel.certificates.proving.dual.world import few_supports, loose_coor
 from sparsemodel.certificates.proving.gram import part as gram
 from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
+from sparsemodel.certificates.proving.gram.searchable import TIME, WORK, loose
 from sparsemodel.certificates.proving.incumbent import Incumbent
 from sparsemodel.certificates.proving.node import OUT, UNDECIDED, Node
 from sparsemodel.certificates.proving.records.replay import Checked, checked
@@ -42,7 +43,6 @@ from sparsemodel.certificates.proving.records.writing import Recorder
 from sparsemodel.certificates.proving.search import Search, Snapshot
 from sparsemodel.certificates.statements.claims import relative_gap_of
 from sparsemodel.certificates.statements.exact_fit import exact_fit
-from sparsemodel.certificates.statements.numbers import norms_of, rows_of
 from sparsemodel.certificates.statements.objective_interval import (
     constant_part,
     feasible_upper,
@@ -73,12 +73,6 @@ _WORTH = 0.97
 
 _DOUBTFUL, _RACE = 1.1, 40
 """Ratio of two such gaps up to which the roots do not tell, and nodes of both that then do."""
-
-_TIME = 0.7
-"""Share of the time left that the bounds may take."""
-
-WORK = 1e11
-"""Products that a proof may spend on the bounds: a minute, if it has as much."""
 
 
 @final
@@ -115,7 +109,10 @@ class Task:
         form, inner, points = self.form, self.inner, self.points
         root: NodeBounder
         if quick:
-            root = gram.GramPart.root(inner, points, self.quadratic)
+            held = self.bounds is not None and self.bounds.room is None
+            fixed = held and row_term(form) is not None
+            declared = form if fixed else None
+            root = gram.GramPart.root(inner, points, self.quadratic, declared)
         else:
             inner, points = in_memory(inner), in_memory(points)
             root = DualPart.root(inner, points)
@@ -146,7 +143,7 @@ class Task:
         """Return what an earlier search proves, once it is checked; None without one."""
         if self.tree is None:
             return None
-        return checked(self.form, self.inner, self.tree, caution=CAUTION)
+        return checked(self.form, self.inner, self.tree, caution=CAUTION, bounds=self.bounds)
 
     def _parts(self, search: Search, known: Checked | None) -> list[Node]:
         """Return where a search begins."""
@@ -176,35 +173,6 @@ class Task:
         ]
 
 
-def searchable(seen: Survey, x: FloatArray, *, sloped: bool) -> Survey:
-    """Return a survey with linear constraints in the objective, for a search.
-
-    Every part has slopes of its own, unless only bounds on the coefficients, which hold for one
-    choice of the slopes, can say much; with ``sloped`` also then, and for limits on norms.
-    """
-    other = own_slopes(seen, x) if compilable() else None
-    if other is None or (sloped and norms_of(seen.form)):
-        return with_multipliers(seen, x, STIFF, own=True, sloped=sloped)
-    form = seen.form
-    count = sum(term.design.shape[0] for term in form.terms)
-    curved = other.below.box is not None or count >= form.sparsity.size
-    return other if sloped or curved else with_multipliers(seen, x, STIFF)
-
-
-def own_slopes(seen: Survey, x: FloatArray) -> Survey | None:
-    """Return a survey with the linear constraints in the objective, their slopes free at each part.
-
-    None where nodes have no Gram matrix, or a row holds a coordinate that is always in.
-    """
-    form = seen.form
-    if gram.objections(replace(form, region=None)):
-        return None
-    rows = rows_of(form)
-    if rows is None or rows.matrix[:, form.sparsity.free].any():
-        return None
-    return with_multipliers(seen, x, 0.0, own=True)  # compiled nodes need no stiffness
-
-
 class Attempt(NamedTuple):
     """A task, its search, and whether the user stopped it."""
 
@@ -222,9 +190,7 @@ def attempted(task: Task, quick: bool) -> Attempt:
             raise UnsupportedProblemError(
                 "This cannot be proved by branching: " + "; ".join(reasons), reasons
             )
-    large = (
-        quick and task.tree is None and task.form.sparsity.size > LIMIT and not _loose(task.form)
-    )
+    large = quick and task.tree is None and task.form.sparsity.size > LIMIT and not loose(task.form)
     attempt = Attempt(task, task.search(quick=quick and not large))
     try:
         if large:
@@ -265,6 +231,22 @@ def resumed(attempt: Attempt, x: FloatArray | None) -> Attempt:
     return attempt
 
 
+def repriced(found: Attempt, seen: Survey) -> tuple[Attempt, Survey]:
+    """Return what was found with the slopes of the whole problem's relaxation, where it has own.
+
+    Not where bounds on the coefficients hold for those that there are.
+    """
+    held, first, bounds = seen.multipliers, found.search.first, found.task.bounds
+    fixed = bounds is not None and bounds.room is None
+    if held is None or first is None or first.slopes is None or fixed:
+        return found, seen
+    seen = priced(seen, replace(held, slopes=first.slopes))
+    task = replace(found.task, form=seen.below, inner=seen.below)
+    if task.bounds is not None:
+        task = replace(task, inner=boxed(task.form, task.bounds))
+    return found._replace(task=task), seen
+
+
 def _stuck(attempt: Attempt) -> bool:
     """Return whether nodes have no relaxation, nor supports that could be looked at one by one."""
     task, root = attempt.task, attempt.search.root
@@ -288,8 +270,11 @@ def _fruitless(attempt: Attempt) -> bool:
 def _held(task: Task) -> Task:
     """Return a task of dual points in the box that the data prove, where one is needed."""
     form = task.form
-    loose = bool(np.any(loose_coordinates(form)[form.sparsity.counted]))
-    if not (task.boxable and loose) or objection(form) or not compilable():
+    held = not np.any(loose_coordinates(form)[form.sparsity.counted])
+    # Of linear constraints the slopes are others in every part.
+    if not task.boxable or held or row_term(form) is not None or objection(form):
+        return task
+    if not compilable():
         return task
     return _in_box(task, task.x, None, task.max_nodes) or task
 
@@ -310,12 +295,12 @@ def _chosen(attempt: Attempt, root: gram.GramPart) -> Attempt:
     """
     task, search, _ = attempt
     form, gap = task.form, math.inf
-    loose = _loose(form)
-    if _enumerable(form, loose):
+    without = loose(form)
+    if _enumerable(form, without):
         search.run()
         if _gap(search) <= task.gap:
             return attempt
-    elif not loose or root.curved(task.deadline):
+    elif not without or root.curved(task.deadline):
         search.run(1)
         gap = _gap(search)
         if gap <= _MILD:
@@ -356,7 +341,7 @@ def _in_box(
         form,
         primal(task.points, x),
         work=WORK,
-        deadline=None if deadline is None else now + _TIME * (deadline - now),
+        deadline=None if deadline is None else now + TIME * (deadline - now),
         quadratic=quadratic,
     )
     if isinstance(bounds, str):
@@ -372,18 +357,13 @@ def _in_box(
     )
 
 
-def _loose(form: SparseRegression) -> bool:
-    """Return whether a counted coordinate has no ridge."""
-    return bool(np.any(form.ridge[form.sparsity.counted] == 0.0))
-
-
 def _gap(search: Search) -> float:
     """Return the relative gap that a search has come to."""
     bound = search.bound
     return relative_gap_of(search.incumbent.upper, bound) if math.isfinite(bound) else math.inf
 
 
-def _enumerable(form: SparseRegression, loose: bool) -> bool:
+def _enumerable(form: SparseRegression, without: bool) -> bool:
     """Return whether every support is tried, which is faster where there is no ridge."""
     sparsity = form.sparsity
-    return loose and sparsity.budget <= 2 and math.comb(sparsity.units, 2) <= _PAIRS
+    return without and sparsity.budget <= 2 and math.comb(sparsity.units, 2) <= _PAIRS

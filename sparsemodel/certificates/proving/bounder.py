@@ -61,6 +61,8 @@ class Finished:
     """The dual point of the record; None where every support was looked at."""
     balanced: IntArray | None = None
     """As for :class:`Relaxed`."""
+    rough: bool = False
+    """Whether supports were bounded without some constraints, so that a gap may be left."""
 
 
 @final
@@ -113,8 +115,11 @@ class NodeBounder(ABC):
         """Return whether :meth:`finish` is the first thing to try for a node."""
 
     @abstractmethod
-    def finish(self, node: Node) -> Finished | None:
-        """Bound a node with little left to choose once and for all; None where that is too much."""
+    def finish(self, node: Node, *, roughly: bool = False) -> Finished | None:
+        """Bound a node with little left to choose once and for all; None where that is too much.
+
+        With ``roughly`` it may also be a bound that need not close the node.
+        """
 
     @abstractmethod
     def shrunk(self, node: Node, before: int) -> NodeBounder | None:

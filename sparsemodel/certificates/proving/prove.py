@@ -12,7 +12,6 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.multipliers import priced
 from sparsemodel.certificates.arithmetic.rounding import U
-from sparsemodel.certificates.arithmetic.row_prices import norm_slopes
 from sparsemodel.certificates.arithmetic.tall import Survey, plain_survey, survey
 from sparsemodel.certificates.certify import (
     assemble,
@@ -30,10 +29,15 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
 from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
 from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
-from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, resumed, searchable
+from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, repriced, resumed
 from sparsemodel.certificates.proving.compiling import loadable
 from sparsemodel.certificates.proving.dual.world import loose_coordinates
-from sparsemodel.certificates.proving.gram import part as gram
+from sparsemodel.certificates.proving.gram.searchable import (
+    every_slope,
+    fixed_slopes,
+    objections,
+    searchable,
+)
 from sparsemodel.certificates.proving.records.replay import checked, tree_bound, upgraded
 from sparsemodel.certificates.proving.records.resuming import at_least, better, stored_tree
 from sparsemodel.certificates.proving.records.searches import NOTHING, SEARCHED, searched
@@ -137,20 +141,19 @@ def prove(
     began = time.perf_counter()
     tree, deadline = None, None if time_limit is None else began + time_limit
     x, seen = _start(form, x, gap, deadline)
-    held = None if resume is None else resume.witness.multipliers
-    seen = searchable(seen, x, sloped=sloped) if resume is None else priced(seen, held)
-    if seen.multipliers is not None and seen.multipliers.own:
-        bounds, boxable = None, False  # they would hold for one choice of the slopes
+    if resume is None:
+        seen, bounds = searchable(seen, x, bounds, sloped=sloped, deadline=deadline)
+    else:
+        seen = priced(seen, resume.witness.multipliers)
     declared, form = form, seen.below
-    inner = form
+    inner = form if bounds is None else boxed(form, bounds)
     if resume is not None:
         facts = describe(seen.form, seen.fingerprints, resume.problem)
         tree = upgraded(seen.form, stored_tree(resume, facts, gap))
         bounds = resume.witness.bounds if tree["boxed"] else None
-        inner = within(form, bounds, primal(form, checked_point(form, resume.x)))
-    elif bounds is not None:
-        inner = boxed(form, bounds)
-    quick = not gram.objections(inner) and (tree is None or tree["gram"] is True)
+        at = primal(form, checked_point(form, resume.x))
+        inner = within(form, bounds, at, seen.priced)
+    quick = not objections(inner) and (tree is None or tree["gram"] is True)
     products = sum(term.design.gram_operations for term in form.terms)
     left = Budget(deadline)
     if quick and tree is None and not (left.fits(products) and loadable(deadline)):
@@ -179,8 +182,8 @@ def prove(
         progress,
         max_nodes,
         bounds,
-        boxable and bounds is None and resume is None and not seen.condensed,
-        _every_slope(seen, form),
+        boxable and bounds is None and resume is None and fixed_slopes(seen),
+        every_slope(seen, form),
     )
     found, again = attempted(task, quick), None
     if found.search.gives_up and not (found.interrupted or sloped):
@@ -188,17 +191,11 @@ def prove(
         if again is not None and again.relative_gap <= gap:
             return again
         found = resumed(found, None if again is None else again.x)
-    found, seen = _repriced(found, seen)
+    found, seen = repriced(found, seen)
     certificate = _Conclusion(*found, began, resume, seen, x).certificate(
         reserve, duals if seen.below is declared else (), names, backend, history
     )
     return certificate if again is None or again.bound <= certificate.bound else again
-
-
-def _every_slope(seen: Survey, form: SparseRegression) -> bool:
-    """Return whether parts choose slopes of all that is in the objective of ``form``."""
-    held = seen.multipliers
-    return held is None or norm_slopes(form) or (held.own and held.norms is None)
 
 
 def _with_slopes(
@@ -223,15 +220,6 @@ def _with_slopes(
         return None
 
 
-def _repriced(found: Attempt, seen: Survey) -> tuple[Attempt, Survey]:
-    """Return what was found with the slopes of the whole problem's relaxation, where it has own."""
-    held, first = seen.multipliers, found.search.first
-    if held is None or first is None or first.slopes is None:
-        return found, seen
-    seen = priced(seen, replace(held, slopes=first.slopes))
-    return found._replace(task=replace(found.task, form=seen.below, inner=seen.below)), seen
-
-
 def _start(
     form: SparseRegression, x: FloatArray, gap: float, deadline: float | None
 ) -> tuple[FloatArray, Survey]:
@@ -240,7 +228,7 @@ def _start(
         raise DataError(f"gap must be a number of at least 1e-9, not {gap!r}.")
     x = checked_point(form, x)
     with ending_by(deadline):
-        seen = plain_survey(form, x) if gram.objections(form) else survey(form, x)
+        seen = plain_survey(form, x) if objections(form) else survey(form, x)
     check_value(seen.at_point)
     if seen.at_point.violations:
         bad = "; ".join(seen.at_point.violations)
@@ -341,12 +329,17 @@ class _Conclusion:
         if dual and (task.inner is not task.form or np.any(loose)):
             # Parts of a box are evaluated on fewer columns here than by whoever checks the
             # record, with smaller allowances for rounding; so are slopes that must vanish.
-            proved = min(
-                proved, checked(task.form, task.inner, record, quadratic=task.quadratic).bound
+            again = checked(
+                task.form, task.inner, record, quadratic=task.quadratic, bounds=task.bounds
             )
+            proved = min(proved, again.bound)
         if self.resume is None:
             return proved
-        return at_least(proved, self.resume, lambda: tree_bound(task.form, task.inner, task.tree))
+        return at_least(
+            proved,
+            self.resume,
+            lambda: tree_bound(task.form, task.inner, task.tree, task.bounds),
+        )
 
     def _root_witness(self) -> Witness:
         """Return the witness of the root's relaxation, where it is not in the record anyway."""

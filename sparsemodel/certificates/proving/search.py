@@ -172,7 +172,8 @@ class Search:
         if node.impossible:
             return
         while True:
-            if node.link is not None and node.part.finishes(node) and self._finish(node):
+            soon = node.link is not None and node.part.finishes(node)
+            if soon and self._finish(node, roughly=True):
                 return
             before = node.undecided.size
             proved = self._relax(node)
@@ -270,9 +271,9 @@ class Search:
             self._relax(node, exact=True)
         self.floor = min(self.floor, node.bound)
 
-    def _finish(self, node: Node) -> bool:
+    def _finish(self, node: Node, *, roughly: bool = False) -> bool:
         """Bound a node with little left to choose once and for all; return whether that went."""
-        found: Finished | None = node.part.finish(node)
+        found: Finished | None = node.part.finish(node, roughly=roughly)
         if found is None:
             return False
         self.nodes += 1
@@ -280,10 +281,12 @@ class Search:
         better = found.x is not None and self.incumbent.take(found.x)
         if found.units is not None:
             better = self.incumbent.refit(node.part, found.units)
-        node.bound = max(node.bound, found.bound)
-        self.floor = min(self.floor, node.bound)
+        node.bound = self._current = max(node.bound, found.bound)
         if better:
             self._report()
+        if found.rough and node.bound < self.cutoff:
+            return False
+        self.floor = min(self.floor, node.bound)
         return True
 
     def _divide(self, node: Node, proved: Proved) -> None:

@@ -14,7 +14,6 @@ import numpy as np
 from sparsemodel.certificates.arithmetic.products import check_adjoint, matrix_free
 from sparsemodel.certificates.arithmetic.tall import Survey
 from sparsemodel.certificates.dual_bounds.bound import INFIMUM, Bound, infimum_bound
-from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import STATEMENT
 from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, applies, verified
 from sparsemodel.certificates.dual_bounds.unpenalised import unbounded_coordinates
 from sparsemodel.certificates.statements.certificate import Witness
@@ -190,7 +189,7 @@ def list_assumptions(seen: Survey, bound: Bound, witness: Witness) -> list[Assum
                 )
             )
     if witness.bounds is not None:
-        out.append(Assumption(STATEMENT, True))
+        out.append(Assumption(witness.bounds.statement, True))
     if witness.extraction is not None:
         out.append(
             Assumption(

@@ -20,6 +20,12 @@ vector does the same with ``g = 0``. Rows whose ``M_j`` is no less than a bound 
 nothing: a declared bound, or with a ridge ``lambda_j M_j^2 / 2`` above what a better point than a
 known one has to pay with.
 
+Beside other constraints the bounds are on *all* points with an objective below a level, as far as
+``E`` above the infimum of the losses, and what is proved is no higher than the level. Their
+gradient ``r`` need not vanish, but a step along ``I`` lowers the objective by ``r_I' (S +
+Lambda)_II^-1 r_I / 2``, which is at most ``E``: the right side is larger by ``sqrt(2 E rho' (S +
+Lambda)_II rho)``.
+
 *Equal columns*, but for the sign and beside an intercept for a constant, are worth no more together
 than one of them where neither has a ridge or bounds, or both the same sign: coefficients add up,
 and of two with one sign what they have in common cancels where columns are each other's negative
@@ -69,12 +75,14 @@ def check_curvature(problem: Problem, taken: Any, member: Any) -> None:
     if fits and taken.any():
         near = shifted(problem, unbounded(problem, problem.ridge + problem.number(taken)))
         terms = [t for t in near.terms if t.loss.name == "squared_loss"]
-        h = reduce(add, (t.A.T @ (t.c[:, None] * t.A) for t in terms))
-        fits = has_curvature(h[member][:, member], taken[member], problem.exact)
+        parts = [(t.A[:, member], t.c[:, None]) for t in terms]
+        h = reduce(add, (A.T @ (c * A) for A, c in parts))
+        fits = has_curvature(h, taken[member], problem.exact)
         if not fits:
             loose, on = np.flatnonzero(member & (taken == 0.0)), member & (taken != 0.0)
             on[loose[distinct([t.matrix[:, loose] for t in terms])]] = True
-            fits = has_curvature(h[on][:, on], taken[on], problem.exact)
+            some = on[member]
+            fits = has_curvature(h[some][:, some], taken[on], problem.exact)
     require(fits, "the data do not have the curvature that is taken out")
 
 
@@ -129,11 +137,16 @@ def reduced(problem: Problem, inside: Any) -> tuple[Number, Number, Number]:
     return found[:p, :p], found[:p, p], found[p, p] / 2
 
 
-def within(problem: Problem, held: dict[str, Any], upper: float, feasible: bool) -> Problem:
+def within(
+    whole: Problem, problem: Problem, held: dict[str, Any], upper: float, feasible: bool
+) -> Problem:
     """Check coefficient bounds and return the problem in the box that they make.
 
-    ``upper`` is the objective at the certificate's point.
+    ``upper`` is the objective at the certificate's point. ``problem`` may have constraints of the
+    ``whole`` one in its objective; bounds at a level are about that.
     """
+    inner, everywhere = problem, held.get("room") is not None
+    problem = whole if everywhere else problem
     m, p, level = array(held["radius"]), problem.shape[0], real(held["level"])
     starts, flat = np.array(held["starts"]), held["neighbours"]
     fits = m.shape == (p,) and starts.shape == (p + 1,) and starts[0] == 0
@@ -146,28 +159,41 @@ def within(problem: Problem, held: dict[str, Any], upper: float, feasible: bool)
     counted = np.flatnonzero(problem.counted)
     sides = np.stack([problem.lower, problem.upper])
     beyond = (sides == 0.0) | np.isinf(sides) | (np.abs(sides) > m)  # such bounds hold no minimiser
-    signs = np.all(beyond) and not np.any(problem.least)
-    fits = problem.squares and len(problem.shape) == 1 and np.all(np.isinf(sides[:, problem.free]))
+    signs = everywhere or (np.all(beyond) and not np.any(problem.least))
+    fits = problem.squares and len(problem.shape) == 1
+    fits = fits and (everywhere or np.all(np.isinf(sides[:, problem.free])))
     require(fits, "coefficient bounds are for squared losses and vectors")
     fits = np.all((problem.lower[counted] <= 0.0) & (problem.upper[counted] >= 0.0))
     require(fits, "coefficient bounds where declared bounds keep coordinates from zero")
     fits = np.all(m[counted] > 0.0) and np.all(m[problem.free] == np.inf)
     require(fits, "a coefficient bound is not positive")
     require(signs or not near, "neighbours are eliminated although bounds may hold them")
-    known = np.maximum(-problem.lower, problem.upper) <= m
-    if level < np.inf:
-        fits = not problem.bounded and feasible and upper <= level
+    known, room = np.maximum(-problem.lower, problem.upper) <= m, problem.number(np.array(0.0))
+    if everywhere or level < np.inf:
+        fits = everywhere or (not problem.bounded and feasible and upper <= level)
         require(fits, "no point at the level that coefficient bounds start from is known")
         infimum = dual(problem, [None] * len(problem.terms))[0]
         reach = problem.number(np.where(known | np.isinf(m), 0.0, m))
         paid = low(problem.ridge * reach * reach / 2)
-        known |= paid >= high(problem.number(level) - infimum)
+        above = high(problem.number(level) - infimum)
+        known |= paid >= above
+        if everywhere:
+            fits = above <= real(held["room"]) < np.inf
+            require(fits, "the level of coefficient bounds is further above the infimum")
+            room = problem.number(np.array(2.0 * real(held["room"])))
     s, g, _ = reduced(problem, problem.free)
-    first, second = _equal_columns(problem, s, counted)
-    s = put(put(s, (first, second), 0.0), (second, first), 0.0)
+    if not everywhere:
+        first, second = _equal_columns(problem, s, counted)
+        s = put(put(s, (first, second), 0.0), (second, first), 0.0)
     for j in np.setdiff1d(counted, np.flatnonzero(known)).tolist():
-        holds = _row_holds(problem, s, g, m, j, near.get(j, []), counted)
+        holds = not everywhere and np.all(high(abs(s[j])) == 0) and high(abs(g[j])) == 0
+        holds = holds or _row_holds(problem, s, g, m, j, near.get(j, []), counted, room)
         require(holds, f"the data do not bound coordinate {j} as the certificate says")
+    return boxed(inner, m)
+
+
+def boxed(problem: Problem, m: Any) -> Problem:
+    """Return the problem with the box ``|x| <= m``."""
     box = np.maximum(problem.lower, -m), np.minimum(problem.upper, m)
     least = np.where(problem.least <= m, problem.least, 0.0)
     return replace(problem, lower=box[0], upper=box[1], least=least)
@@ -195,11 +221,20 @@ def _equal_columns(problem: Problem, s: Number, counted: Any) -> Any:
 
 
 def _row_holds(
-    problem: Problem, s: Number, g: Number, m: Any, j: int, near: list[int], counted: Any
+    problem: Problem,
+    s: Number,
+    g: Number,
+    m: Any,
+    j: int,
+    near: list[int],
+    counted: Any,
+    room: Number,
 ) -> bool:
-    """Return whether every part of a row's supports holds, divided only where one does not yet."""
-    if np.all(high(abs(s[j])) == 0) and high(abs(g[j])) == 0:
-        return True  # nothing depends on this coordinate
+    """Return whether every part of a row's supports holds, divided only where one does not yet.
+
+    ``room`` is twice what points may be above the infimum. Rows of zeros, which nothing depends on,
+    are not asked.
+    """
     weights = problem.number(np.where(np.isfinite(m), m, 0.0))
     sizes = np.sort(np.bincount(problem.unit[counted]))[::-1]  # of the units, in coordinates
     most_of_all = int(sizes[: problem.supports.budget].sum())
@@ -216,13 +251,15 @@ def _row_holds(
             return False
         row = abs(rho @ s[inside]) * weights
         own, most = low(row[j]), high(row)
+        push = high(room * (abs(rho) @ abs(s[np.ix_(inside, inside)] @ rho)))
         fixed = high(abs(rho @ g[inside])) + most[inside[1:]].sum()
         others = np.setdiff1d(counted, [*inside, *out])
         others = others[np.argsort(-most[others], kind="stable")]
         while True:
             chosen = others[: most_of_all - len(inside)]
             right = fixed + most[chosen].sum()
-            if own > (right if problem.exact else right * (1.0 + 1e-12)):
+            spare = own - (right if problem.exact else right * (1.0 + 1e-12))
+            if spare > 0 and spare * spare > (push if problem.exact else push * (1.0 + 1e-12)):
                 break
             split = next((int(i) for i in chosen if int(i) in near), None)
             if split is None:

@@ -3,6 +3,12 @@ r"""Bounds that the data alone put on the coefficients of every restricted minim
 A problem's best points are restricted minimisers. Where all of these are proved to lie in
 :math:`-M \le w \le M`, the problem with that box has the same optimal value, and a dual bound for
 it is finite without any ridge.
+
+Beside other constraints best points are no such minimisers. There *all* sparse points with at most
+the objective ``U`` of a point that is known are bounded, whatever else they satisfy: with :math:`E
+= U - \inf P` a step along any coordinates ``I`` of the support lowers the objective by no more, so
+that the gradient ``g`` has :math:`g_I^T H_{II}^{-1} g_I \le 2 E`. No feasible point is below the
+least of ``U`` and a bound for the problem in the box.
 """
 
 from __future__ import annotations
@@ -42,14 +48,17 @@ _SLACK = 1e-6
 """By how much bounds known from elsewhere are widened, as another machine rounds otherwise."""
 
 
-def objection(form: SparseRegression) -> str:
-    """Return why there can be no such bounds for ``form``; empty when there may be."""
+def objection(form: SparseRegression, *, everywhere: bool = False) -> str:
+    """Return why there can be no such bounds for ``form``; empty when there may be.
+
+    Where they are for all points at a level, ``everywhere``, other constraints may be anything.
+    """
     sparsity, box = form.sparsity, form.box
     if form.matrix:
         return "rows of a matrix are counted"
     if not (form.traits.gram and any(t.traits.square for t in form.terms)):
         return "the losses are not squares"
-    if form.region is not None:
+    if form.region is not None and not everywhere:
         return "there are constraints beside the cardinality"
     if any(matrix_free(t.design) for t in form.terms):
         return "the entries of a matrix-free design cannot be read"
@@ -57,7 +66,7 @@ def objection(form: SparseRegression) -> str:
         return f"there are more than {LARGE} coordinates"
     if sparsity.budget < 1 or not sparsity.units:
         return "nothing may be chosen"
-    if box is not None:
+    if box is not None and not everywhere:
         low, high = _sides(form)
         if np.any(np.isfinite(low[sparsity.free]) | np.isfinite(high[sparsity.free])):
             return "a coordinate that is always in has bounds"
@@ -74,6 +83,7 @@ def from_data(
     work: float,
     deadline: float | None,
     quadratic: Quadratic | None = None,
+    everywhere: bool = False,
 ) -> CoefficientBounds | str:
     """Return bounds on the coefficients of ``form``'s restricted minimisers, or why none.
 
@@ -89,25 +99,34 @@ def from_data(
         When to give up.
     quadratic
         That of the form, where it is known.
+    everywhere
+        Whether to bound all points with at most the objective of ``at_point`` in place of
+        minimisers, which other constraints allow.
 
     Notes
     -----
     O(n p^2) for the Gram matrix, and ``p^2`` numbers.
     """
-    reason = objection(form)
+    reason = objection(form, everywhere=everywhere)
     if reason:
         return reason
+    level, room = _level(form, at_point, everywhere), None
+    if everywhere:
+        room = _room(form, level) * (1.0 + 1e-9)  # another machine rounds otherwise
+        if not math.isfinite(room):
+            return "no infimum of the objective is known"
     if quadratic is None and not _affordable(form, deadline):
         return "there is no time for the products of the data"
-    e = eliminated(form, quadratic)
+    e = eliminated(form, quadratic, room=room)
     if isinstance(e, str):
         return e
+    if room is not None and e.void.size:
+        return "a column is zero"
     if not e.counted.size:
         return "no counted column is seen beside the coordinates that are always in"
     e = replace(e, unit=CAUTION * e.unit)  # a check rounds otherwise, and allows for once as much
-    level = _level(form, at_point)
     found: tuple[FloatArray, Neighbours] | str | None
-    found = _free_of_bounds(form, e, work, deadline)
+    found = None if everywhere else _free_of_bounds(form, e, work, deadline)
     if found is None:
         declared = _ceiling(form, e, np.inf) * (1.0 + _SLACK)
         known = _ceiling(form, e, level) * (1.0 + _SLACK)
@@ -116,7 +135,7 @@ def from_data(
             most_coordinates(form),
             declared,
             fallback=known,
-            eliminate=signs_only(form),
+            eliminate=everywhere or signs_only(form),
             work=work,
             deadline=deadline,
         )
@@ -133,7 +152,9 @@ def from_data(
     counts[e.counted] = neighbours.counts
     starts = np.zeros(radius.size + 1, dtype=np.int64)
     np.cumsum(counts, out=starts[1:])
-    return CoefficientBounds(radius, starts, e.counted[neighbours.index].astype(np.int64), level)
+    return CoefficientBounds(
+        radius, starts, e.counted[neighbours.index].astype(np.int64), level, room
+    )
 
 
 def fault(form: SparseRegression, bounds: CoefficientBounds, at_point: Primal) -> str:
@@ -148,7 +169,8 @@ def fault(form: SparseRegression, bounds: CoefficientBounds, at_point: Primal) -
     at_point
         A point of the problem, which has to be at the level that is claimed.
     """
-    reason = objection(form)
+    everywhere = bounds.room is not None
+    reason = objection(form, everywhere=everywhere)
     if reason:
         return reason
     size = form.sparsity.size
@@ -159,15 +181,21 @@ def fault(form: SparseRegression, bounds: CoefficientBounds, at_point: Primal) -
         return "a bound is not positive"
     if not np.all(bounds.radius[form.sparsity.free] == np.inf):
         return "a coordinate that is always in has a bound"
-    if math.isfinite(bounds.level) and not (
-        form.box is None and not at_point.violations and at_point.upper <= bounds.level
+    if bounds.room is not None and not _room(form, bounds.level) <= bounds.room < math.inf:
+        return "the level is further above the infimum"
+    if (
+        not everywhere
+        and math.isfinite(bounds.level)
+        and not (form.box is None and not at_point.violations and at_point.upper <= bounds.level)
     ):
         return f"no feasible point with an objective of {bounds.level!r} is known"
-    if bounds.neighbours.size and not signs_only(form, bounds.radius):
+    if bounds.neighbours.size and not (everywhere or signs_only(form, bounds.radius)):
         return "neighbours are eliminated although bounds may hold them"
-    e = eliminated(form, thorough=True)
+    e = eliminated(form, thorough=True, room=bounds.room)
     if isinstance(e, str):
         return e
+    if everywhere and e.void.size:
+        return "a column is zero"
     position = np.full(size, -1, dtype=np.int64)
     position[e.counted] = np.arange(e.counted.size)
     if np.any(claimed.counts[position < 0]) or np.any(position[bounds.neighbours] < 0):
@@ -258,17 +286,24 @@ def _affordable(form: SparseRegression, deadline: float | None) -> bool:
     return cost <= min(_LARGEST_GRAM, _SPEED * left)
 
 
-def _level(form: SparseRegression, at_point: Primal) -> float:
+def _level(form: SparseRegression, at_point: Primal, everywhere: bool) -> float:
     """Return an objective that the best points do not exceed; infinite where none is known.
 
     With bounds on the coordinates points are feasible up to rounding only, and none is known
-    that is feasible exactly.
+    that is feasible exactly. That does not matter where it is said of points at a level alone.
     """
+    if everywhere:
+        return at_point.upper + 1e-9 * abs(at_point.upper)
     ridged = np.all(form.ridge[form.sparsity.counted] > 0.0)
     lowest = infimum_bound(form).value
     if not ridged or form.box is not None or at_point.violations or not math.isfinite(lowest):
         return math.inf
     return at_point.upper + 1e-9 * (at_point.upper - lowest + abs(at_point.upper))
+
+
+def _room(form: SparseRegression, level: float) -> float:
+    """Return by how much a level is above the infimum of the losses, rounded up."""
+    return math.nextafter(max(level - infimum_bound(form).value, 0.0), math.inf)
 
 
 def _ceiling(form: SparseRegression, e: Eliminated, level: float) -> FloatArray:

@@ -125,9 +125,15 @@ def _marked(candidate: Candidate, bounds: CoefficientBounds) -> Candidate:
 
 
 def within(
-    form: SparseRegression, bounds: CoefficientBounds | None, at_point: Primal
+    form: SparseRegression,
+    bounds: CoefficientBounds | None,
+    at_point: Primal,
+    declared: SparseRegression | None = None,
 ) -> SparseRegression:
     """Return the problem in the box that a certificate's bounds make, once they are checked.
+
+    Bounds on all points at a level are those of the problem as ``declared``, where ``form`` has its
+    constraints in the objective.
 
     Raises
     ------
@@ -136,7 +142,8 @@ def within(
     """
     if bounds is None:
         return form
-    wrong = fault(form, bounds, at_point)
+    about = form if declared is None or bounds.room is None else declared
+    wrong = fault(about, bounds, at_point)
     if wrong:
         raise CertificateError(f"line 'witness.bounds' does not hold: {wrong}.")
     return boxed(form, bounds)

@@ -24,7 +24,7 @@ from typing import final
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from sparsemodel.certificates.arithmetic.rounding import U, gamma, norm_up, sums_agree
+from sparsemodel.certificates.arithmetic.rounding import TINY, U, gamma, norm_up, sums_agree
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.centred import centred, intercept
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
@@ -59,14 +59,22 @@ class Eliminated:
     unit: float
     scale: FloatArray
     """What a scaled coefficient is multiplied with for an original one; powers of two."""
+    room: float = 0.0
+    """Twice by how much scaled objectives of the points that are meant may be above the infimum;
+    0 for minimisers."""
 
 
 def eliminated(
-    form: SparseRegression, quadratic: Quadratic | None = None, *, thorough: bool = False
+    form: SparseRegression,
+    quadratic: Quadratic | None = None,
+    *,
+    thorough: bool = False,
+    room: float | None = None,
 ) -> Eliminated | str:
     """Return the quadratic of ``form`` in its counted coordinates, or why there is none.
 
-    ``form`` has squared losses and linear terms, and free coordinates without bounds.
+    ``form`` has squared losses and linear terms, and free coordinates without bounds, but for a
+    ``room``: by how much points that are meant may be above the infimum, where not minimisers are.
     O(n p^2) for the Gram matrix, where ``quadratic`` is not known or columns are shifted; those of
     sparse data also when ``thorough``.
     """
@@ -92,7 +100,7 @@ def eliminated(
     whole = 2.0 ** -round(math.log2(reach)) if reach > 0.0 else 1.0
     gram *= factors[:, None]
     gram *= factors
-    for i, j in _equal_columns(form, gram, counted):
+    for i, j in _equal_columns(form, gram, counted) if room is None else ():
         gram[i, j] = gram[j, i] = 0.0
     scale = factors / whole
     if not (np.all(np.isfinite(scale)) and np.all(scale > 0.0)):
@@ -107,6 +115,7 @@ def eliminated(
         reach=reach * whole,
         unit=unit,
         scale=scale,
+        room=0.0 if room is None else 2.0 * ((room * whole) * whole) * (1.0 + 8.0 * U) + TINY,
     )
 
 

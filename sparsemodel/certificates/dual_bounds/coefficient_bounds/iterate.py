@@ -84,7 +84,7 @@ def find(
     levels = levels if eliminate and k > 1 else (0,)
     counts, frozen = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool)
     best: tuple[FloatArray, Neighbours] | None = None
-    spent, ample = 0.0, _AMPLE * float(np.max(np.abs(e.linear) / _own(e)))
+    spent, ample = 0.0, _AMPLE * float(np.max(_right(e) / _own(e)))
     while True:
         neighbours = strongest(e.gram, counts)
         start = None if best is None else best[0]
@@ -131,6 +131,11 @@ def _own(e: Eliminated) -> FloatArray:
     return np.maximum(np.diag(e.gram) + e.ridge, 1e-300)
 
 
+def _right(e: Eliminated) -> FloatArray:
+    """Return the largest right-hand side of every coordinate by itself."""
+    return np.abs(e.linear) + np.sqrt(e.room * _own(e))
+
+
 def _after(levels: tuple[int, ...], q: int) -> int:
     return next((level for level in levels if level > q), q)
 
@@ -157,7 +162,7 @@ def _fixed_point(
     """
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled import settle
 
-    sizes = np.abs(e.linear)
+    sizes = _right(e)
     floor = _FLOOR * float(np.median(sizes)) + 1e-9
     m = np.minimum((sizes + floor) / _own(e), ceiling) if start is None else start.copy()
     nobody = np.zeros(m.size, dtype=bool)

@@ -12,6 +12,11 @@ with at most ``k - 1 - |T|`` coordinates in ``R``, none of them in ``E``. With `
 assumed about ``r``: every product is taken with a bound on its error, which covers the errors of
 ``G`` and ``c`` as well.
 
+For all points at a level, not minimisers alone, the equations have :math:`c + g` in the place of
+``c``, with the gradient ``g``. A step along ``I`` lowers the objective by :math:`\frac12 g_I^T
+H_{II}^{-1} g_I`, which is no more than half the ``room`` above the infimum, so that :math:`|r^T
+g_I| \le \sqrt{\mathrm{room} \cdot r^T H_{II} r}`.
+
 A part is divided, by the neighbour that can add most, only where its value is above what is known
 to be needed for the row anyway.
 """
@@ -66,8 +71,11 @@ def _inverse_row(gram, ridge, index, size, lower, r):  # type: ignore[no-untyped
 
 @numba.njit(cache=True)
 def _on_subset(gram, linear, ridge, sizes, unit, index, size, r, m):  # type: ignore[no-untyped-def]
-    """Return the right-hand side, the error of a product, the own factor, and the others' part."""
-    slope, weight = 0.0, 0.0
+    """Return the right-hand side, the error of a product, the own factor, and the others' part.
+
+    And ``r' H r`` on the subset, rounded up.
+    """
+    slope, weight, energy = 0.0, 0.0, 0.0
     for a in range(size):
         slope += r[a] * linear[index[a]]
         weight += abs(r[a]) * sizes[index[a]]
@@ -79,11 +87,12 @@ def _on_subset(gram, linear, ridge, sizes, unit, index, size, r, m):  # type: ig
         for a in range(size):
             total += r[a] * gram[index[a], i]
         total += r[b] * ridge[i]
+        energy += abs(r[b]) * (abs(total) + error * sizes[i])
         if b == 0:
             own = total - error * sizes[i]
         else:
             rest += (abs(total) + error * sizes[i]) * m[i]
-    return slope, error, own, rest
+    return slope, error, own, rest, energy
 
 
 @numba.njit(cache=True)
@@ -103,16 +112,19 @@ def _look(data, heads, m, k, index, depth, gone, many, work, best, where, consta
     ``constant`` and ``own`` become what does not depend on the others, and the factor of the
     coefficient itself; ``best`` and ``where`` what the others can add, largest first.
     """
-    gram, linear, ridge, sizes, unit, reach, floor = data
+    gram, linear, ridge, sizes, unit, reach, room, floor = data
     lower, r, outside = work
     size = depth + 1
     if not _inverse_row(gram, ridge, index, size, lower, r):
         return False
-    slope, error, factor, rest = _on_subset(gram, linear, ridge, sizes, unit, index, size, r, m)
+    slope, error, factor, rest, energy = _on_subset(
+        gram, linear, ridge, sizes, unit, index, size, r, m
+    )
     if not factor > 0.5:
         return False
     own[depth] = factor
     constant[depth] = abs(slope) + error * reach + floor + rest
+    constant[depth] += np.sqrt(room * energy) * (1.0 + 4.0 * (size + 8) * _U)
     if size < k:
         top, places = best[depth], where[depth]
         fill(data, heads, index, size, k, r, error, m, gone, many, outside, top, places)
@@ -175,6 +187,7 @@ def rows(
     sizes: FloatArray,
     unit: float,
     reach: float,
+    room: float,
     floor: float,
     k: int,
     m: FloatArray,
@@ -197,6 +210,8 @@ def rows(
 
     Parameters
     ----------
+    room
+        Twice by how much points may be above the infimum; 0 for minimisers.
     floor
         Added to every right-hand side, so that no bound is zero.
     starts, neighbours
@@ -214,7 +229,7 @@ def rows(
         unchanged where no part is above ``low``.
     """
     p = m.size
-    data = (gram, linear, ridge, sizes, unit, reach, floor)
+    data = (gram, linear, ridge, sizes, unit, reach, room, floor)
     sums = (np.zeros(p), np.zeros(p), np.empty(p, np.int64))
     work = (np.empty((k, k)), np.empty(k), (np.empty(p), np.zeros(p, np.bool_), sums))
     best, where = np.zeros((k, k + SPARE)), np.full((k, k + SPARE), -1)
@@ -268,7 +283,7 @@ def _all() -> None:
     """Call all once, with the types of a search."""
     one, none = np.ones(1), np.empty((1, 0))
     starts, others = np.zeros(2, np.int64), np.empty((1, 0), np.int64)
-    data, sides = (one[None], one, one, one, 1.0, 1.0), (0, 1, starts, starts[:0])
+    data, sides = (one[None], one, one, one, 1.0, 1.0, 0.0), (0, 1, starts, starts[:0])
     heads = (np.zeros((1, 1), np.int32), np.zeros((1, 1)), starts[:1], one, 1.0)
     heads_of_rows(one[None], one, *heads[:4])
     rows(*data, 0.0, 1, one, *sides, one, one, 1, heads, one, one, others, none)

@@ -102,6 +102,7 @@ class Sweep:
                 e.sizes,
                 e.unit,
                 e.reach,
+                e.room,
                 floor,
                 self._k,
                 m,

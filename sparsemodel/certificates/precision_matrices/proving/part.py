@@ -172,7 +172,7 @@ class GraphPart(NodeBounder):
         """Return False: a relaxation closes most nodes for a tenth of what a refit takes."""
         return False
 
-    def finish(self, node: Node) -> Finished | None:
+    def finish(self, node: Node, *, roughly: bool = False) -> Finished | None:
         """Return the minimum on the support where all that is undecided may be in."""
         if node.undecided.size > node.k:
             return None

@@ -339,7 +339,7 @@ class DualPart(NodeBounder):
         """Return True: what is one convex problem is solved as such."""
         return True
 
-    def finish(self, node: Node) -> Finished | None:
+    def finish(self, node: Node, *, roughly: bool = False) -> Finished | None:
         """Return the bound of a node where nothing is left to choose: one convex problem."""
         undecided = node.undecided
         everything = node.allows(undecided) and not self.fewer

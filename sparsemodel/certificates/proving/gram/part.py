@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from sparsemodel.certificates.arithmetic.multipliers import refutation
-from sparsemodel.certificates.arithmetic.products import matrix_free
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, U
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices
-from sparsemodel.certificates.dual_bounds.diagonal_shift import LARGE
 from sparsemodel.certificates.dual_bounds.gains import merged
 from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder, Relaxed
 from sparsemodel.certificates.proving.bounder import Stage as Recorded
@@ -43,37 +42,6 @@ _COPY = 0.5
 """Nodes get a smaller matrix when this share of its columns (or less) is left."""
 
 
-def objections(form: SparseRegression) -> tuple[str, ...]:
-    """Return every reason why nodes of ``form`` cannot be bounded with its Gram matrix."""
-    out = []
-    sparsity, box = form.sparsity, form.box
-    other = {t.loss.name for t in form.terms if not t.traits.gram}
-    if other:
-        out.append(f"{', '.join(sorted(other))} is no squared loss or linear term")
-    if form.matrix:
-        out.append("the variable is a matrix")
-    if sparsity.groups is not None:
-        out.append("groups are counted, not coordinates")
-    if form.region is not None:
-        out.append(f"there are constraints beside the cardinality: {form.region.describe()}")
-    priced = [t.loss.rows for t in form.terms if isinstance(t.loss, RowPrices)]
-    if any(rows.matrix[:, sparsity.free].any() for rows in priced):
-        out.append("a linear constraint holds a coordinate that is always in")
-    if any(rows.norms for rows in priced):
-        out.append("limits on norms have slopes")
-    if any(matrix_free(t.design) for t in form.terms):
-        out.append("the entries of a matrix-free design cannot be read")
-    if sparsity.size > LARGE:
-        out.append(f"there are {sparsity.size} coordinates, and it is for at most {LARGE}")
-    if box is not None:
-        low, high = (np.broadcast_to(side, form.shape) for side in (box.lower, box.upper))
-        if np.any(np.isfinite(low[sparsity.free]) | np.isfinite(high[sparsity.free])):
-            out.append("a coordinate that is always in has bounds")
-        if np.any((low > 0.0) | (high < 0.0)):
-            out.append("bounds keep counted coordinates away from zero")
-    return tuple(out)
-
-
 @final
 class GramPart(NodeBounder):
     """Some units of a problem with squared losses, others in for good."""
@@ -101,13 +69,16 @@ class GramPart(NodeBounder):
         form: SparseRegression,
         points: SparseRegression,
         quadratic: Quadratic | None = None,
+        declared: SparseRegression | None = None,
     ) -> GramPart:
         """Return the part that is the whole problem.
 
         ``points`` is the problem itself, where ``form`` has narrower bounds; ``quadratic`` is that
-        of both, where it is known.
+        of both, where it is known. Where these bounds hold for the slopes that linear constraints
+        have in ``form`` alone, ``declared`` is the problem without them.
         """
         gram = Gram.of(form, points, quadratic)
+        gram = gram if declared is None else gram.at_its_slopes(declared.box)
         return cls(gram, np.arange(gram.counted.size), np.empty(0, dtype=np.intp))
 
     @property
@@ -141,6 +112,8 @@ class GramPart(NodeBounder):
 
     def relax(self, node: Node, aim: Aim) -> Relaxed | None:
         """Return the relaxation by coordinate descent and Newton steps."""
+        if aim.exact and self._gram.wide is not None:
+            return self._with_own_slopes(node, aim, self._gram.wide)
         self._gram.deadline = aim.deadline
         stage = self._staged(aim.deadline)
         if stage is None:
@@ -171,6 +144,21 @@ class GramPart(NodeBounder):
                 break
             slopes, last = here + step / (step + 3.0) * (here - last), here
         return best
+
+    def _with_own_slopes(self, node: Node, aim: Aim, gram: Gram) -> Relaxed | None:
+        """Return the relaxation of a node where nothing is left to choose, at slopes of its own.
+
+        The units that are in have curvature enough for it, as they are few.
+        """
+        inside = np.flatnonzero(node.status == IN)
+        part = GramPart(gram, self.units[inside], self._inside)
+        own = replace(node, part=part, status=node.status[inside], slopes=None)
+        found = part.relax(own, aim)
+        if found is None or found.minorant is None:
+            return found
+        gains, sizes = np.zeros(self.units.size), np.zeros(self.units.size)
+        gains[inside], sizes[inside] = found.minorant.gains, found.sizes
+        return replace(found, sizes=sizes, minorant=Minorant(found.minorant.base, gains))
 
     def _refuting(self, node: Node, slacks: Slacks, slopes: FloatArray, aim: Aim) -> FloatArray:
         """Return slopes to begin with where all is decided; steep ones where nothing is feasible.
@@ -331,12 +319,18 @@ class GramPart(NodeBounder):
         """Return whether one or two units are left to choose, and all of them may be."""
         return self.sparsity.bare and 1 <= node.k <= _AT_ONCE
 
-    def finish(self, node: Node) -> Finished | None:
-        """Return the best of all supports of a node where they are few enough to look at."""
+    def finish(self, node: Node, *, roughly: bool = False) -> Finished | None:
+        """Return the best of all supports of a node where they are few enough to look at.
+
+        Where constraints may hold coefficients their minima without them are what is known.
+        """
         gram = self._gram
+        rough = gram.points is not None
+        if rough and not (roughly and gram.q.prices is None):
+            return None
         # Nothing else bounds a problem that has no relaxation.
         limit = FEW if node.link is not None else WHOLE
-        if not self.enumerable or not applies(int(node.undecided.size), node.k, limit):
+        if not self.sparsity.bare or not applies(int(node.undecided.size), node.k, limit):
             return None
         gram.compiled()
         found = enumerate_supports(
@@ -351,7 +345,7 @@ class GramPart(NodeBounder):
         if found is None:
             return None
         inside = np.isin(gram.counted, found.support)
-        return Finished(found.bound, units=np.flatnonzero(inside))
+        return Finished(found.bound, units=np.flatnonzero(inside), rough=rough)
 
     def shrunk(self, node: Node, before: int) -> GramPart | None:
         """Return the part again with more curvature, while fixing shrinks the whole problem."""

@@ -138,6 +138,8 @@ class Gram:
     """The problem whose points are asked for, where it has bounds of its own."""
     delay: float = 0.0
     deadline: float | None = None
+    wide: Gram | None = None
+    """The same with slopes of their own for parts, where the bounds hold for one choice alone."""
 
     @classmethod
     def of(
@@ -146,9 +148,7 @@ class Gram:
         """Compute what is shared, O(n p^2) where ``quadratic`` is not known yet."""
         sparsity, box = form.sparsity, form.box
         loose = form.ridge[sparsity.free] == 0.0
-        if box is not None:
-            low, high = (np.broadcast_to(side, form.shape) for side in (box.lower, box.upper))
-            box = Box(low, high, box.least)
+        box = None if box is None else wide_box(box, form.shape)
         return cls(
             form=form,
             q=Quadratic.of(form) if quadratic is None else quadratic,
@@ -159,6 +159,14 @@ class Gram:
             points=RegressionObjective(points) if points.constrained else None,
         )
 
+    def at_its_slopes(self, declared: Box | None) -> Gram:
+        """Return this with the slopes of linear constraints as they are, for which bounds hold.
+
+        Without those bounds, only in the box ``declared``, slopes may be others.
+        """
+        wide = replace(self, box=None if declared is None else wide_box(declared, self.form.shape))
+        return replace(self, q=replace(self.q, prices=None, bare=None), wide=wide)
+
     def compiled(self) -> Any:
         """Return the compiled solver of nodes; what compiling takes does not count as search."""
         began = time.perf_counter()
@@ -166,6 +174,12 @@ class Gram:
 
         self.delay += max(time.perf_counter() - began - LOADING, 0.0)
         return solve_node
+
+
+def wide_box(box: Box, shape: tuple[int, ...]) -> Box:
+    """Return a box with bounds for every coordinate."""
+    low, high = (np.broadcast_to(side, shape) for side in (box.lower, box.upper))
+    return Box(low, high, box.least)
 
 
 @final

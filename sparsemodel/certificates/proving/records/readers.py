@@ -19,13 +19,13 @@ from sparsemodel.certificates.dual_bounds.diagonal_shift import (
 )
 from sparsemodel.certificates.dual_bounds.witness import extracted
 from sparsemodel.certificates.proving.gram import enumeration
-from sparsemodel.certificates.proving.gram.part import objections
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
+from sparsemodel.certificates.proving.gram.searchable import objections
+from sparsemodel.certificates.proving.gram.stage import wide_box
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant
 from sparsemodel.certificates.relaxation.regulariser import unit_of
 from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.interfaces import (
-    Box,
     CertificateError,
     FloatArray,
     SparseRegression,
@@ -65,20 +65,21 @@ class GramReader(Reader):
         stages: Any,
         caution: float,
         quadratic: Quadratic | None = None,
+        wide: SparseRegression | None = None,
     ) -> None:
+        """``wide`` has the bounds that hold for other slopes of linear constraints, too."""
         reasons = objections(form)
         if reasons:
             raise ValueError("; ".join(reasons))
         self._form, self._caution = form, caution
         self._q = q = Quadratic.of(form) if quadratic is None else quadratic
-        sparsity, box = form.sparsity, form.box
+        sparsity = form.sparsity
         self._counted, free = np.flatnonzero(sparsity.counted), sparsity.free
         self._balanced = free[form.ridge[free] == 0.0]
         self._always = np.setdiff1d(free, self._balanced)
-        if box is not None:
-            low, high = (np.broadcast_to(side, form.shape) for side in (box.lower, box.upper))
-            box = Box(low, high, box.least)
-        self._box = box
+        box, wider = form.box, (wide or form).box
+        self._box = None if box is None else wide_box(box, form.shape)
+        self._wider = None if wider is None else wide_box(wider, form.shape)
         self._stages = [self._stage(q, stage) for stage in stages]
 
     def _stage(self, q: Quadratic, stage: Any) -> tuple[Any, FloatArray]:
@@ -95,11 +96,13 @@ class GramReader(Reader):
 
     def minorant(self, record: Any, status: Any, known: Any) -> Minorant | None:
         """Return what a point proves, over all units."""
-        alive = _alive(self._form, status)
         if "x" not in record:
             return None
         number = record["stage"]
         member, delta = self._stages[number]
+        if self._form.sparsity.budget <= np.sum(status == IN):  # no other one can be nonzero
+            status = np.where((status == UNDECIDED) & ~member[self._counted], OUT, status)
+        alive = _alive(self._form, status)
         live = np.flatnonzero(alive)
         live = live[~np.isin(live, self._balanced)]
         if number < 0 or not np.all(member[live]):
@@ -113,12 +116,10 @@ class GramReader(Reader):
         point = x[np.concatenate([live, self._balanced])]
         if not np.all(np.isfinite(point)):
             raise ValueError("a point is not finite")
-        q = self._q
+        q, box = self._q, self._box
         if "slopes" in record:
-            q = q.at(numbers(record["slopes"]))
-        low = minorant(
-            q, live, self._balanced, point, delta[live], self._box, caution=self._caution
-        )
+            q, box = q.at(numbers(record["slopes"])), self._wider
+        low = minorant(q, live, self._balanced, point, delta[live], box, caution=self._caution)
         if low is None:
             return None
         gains = np.zeros(alive.size)

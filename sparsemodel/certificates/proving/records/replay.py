@@ -13,7 +13,9 @@ from typing import Any, final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.row_prices import row_term
 from sparsemodel.certificates.dual_bounds.bound import Bound, infimum_bound, nothing
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Proved, decide
 from sparsemodel.certificates.proving.records.readers import (
@@ -75,17 +77,21 @@ class Checked:
         return min([self.closed, *(leaf.bound for leaf in self.leaves)])
 
 
-def tree_bound(form: SparseRegression, within: SparseRegression, tree: Any) -> Bound:
+def tree_bound(
+    form: SparseRegression, within: SparseRegression, tree: Any, bounds: CoefficientBounds | None
+) -> Bound:
     """Return the bound that a stored tree proves, every part evaluated again on the data.
 
-    ``within`` is the problem in the coefficient bounds of the certificate.
+    ``within`` is the problem in the coefficient ``bounds`` of the certificate.
 
     Raises
     ------
     CertificateError
         When the tree is malformed, or not one of this problem.
     """
-    value = max(checked(form, within, tree).bound, infimum_bound(form, caution=1.0).value)
+    value = max(
+        checked(form, within, tree, bounds=bounds).bound, infimum_bound(form, caution=1.0).value
+    )
     if math.isnan(value) or value == -math.inf:
         return nothing("the tree proves nothing")
     # Another machine rounds otherwise, within what either subtracts.
@@ -99,11 +105,12 @@ def checked(
     *,
     caution: float = 1.0,
     quadratic: Quadratic | None = None,
+    bounds: CoefficientBounds | None = None,
 ) -> Checked:
     """Return a stored tree with its bounds computed from the data alone.
 
     ``caution`` is the multiple of the rounding allowance to subtract, ``quadratic`` that of the
-    form, where the caller has just computed it.
+    form, where the caller has just computed it. ``bounds`` are what ``within`` has for a box.
 
     Raises
     ------
@@ -113,12 +120,14 @@ def checked(
     tree = upgraded(form, tree)
     try:
         inner = within if tree["boxed"] else form
-        if inner is not form and any("slopes" in record for record in tree["nodes"]):
-            raise ValueError("bounds on the coefficients hold for one choice of the slopes")
+        fixed = inner is not form and (bounds is None or bounds.room is None)
         reader: Reader
         if tree["gram"] is True:
-            reader = GramReader(inner, tree["stages"], caution, quadratic)
+            wide = form if fixed else inner
+            reader = GramReader(inner, tree["stages"], caution, quadratic, wide)
         else:
+            if fixed and row_term(form) is not None:
+                raise ValueError("bounds on the coefficients hold for one choice of the slopes")
             reader = DualReader(inner, tree["stages"], caution)
         start = np.full(form.sparsity.units, UNDECIDED, dtype=np.int8)
         return Replay(form.sparsity, start, tree["nodes"], reader).run()
