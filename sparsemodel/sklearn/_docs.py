@@ -72,9 +72,9 @@ _CHOICE = """\
     one_standard_error : bool, default=False
         Take the smallest candidate, and among its ridges the largest, within one standard error of
         the best mean score. Such a model usually predicts less well. In any case ``k = 0`` is
-        chosen unless the held-out losses of the candidates are lower on average, in a t test over
-        the samples at 10 %; with ``groups``, a scorer, or a loss that couples samples, the best
-        candidate is compared with 0 over the folds, at 5 %.
+        chosen unless held-out losses fall from there towards the candidates of the largest ridge,
+        in a t test at 5 % over the samples; with ``groups``, a scorer, or a loss that couples
+        samples, the best candidate is compared with 0 over the folds.
     n_jobs : int, default=None
         The number of folds that run in parallel.
 """
