@@ -11,6 +11,8 @@ from sparsemodel.interfaces import FloatArray
 
 _LEVEL = 0.95
 """One less the level of the tests that leave the model without coefficients."""
+_CLEARLY = 0.5
+"""Standard errors of the difference by which a smaller ridge has to be better than a larger one."""
 _TWICE = 2.0
 """Variance of a mean over held-out observations, by that of independent ones: pairs count twice."""
 
@@ -67,6 +69,11 @@ def chosen_cell(
     of candidate ``j`` is :math:`m_j = \sum_f s_f l_{fj}`, and its standard error is the root of
     :math:`\sum_f s_f (l_{fj} - m_j)^2 / (F - 1)`.
 
+    The best candidate of a smaller ridge is taken only where its mean is lower than that of the
+    best of the larger ones by more than half a standard error of the difference over the folds:
+    losses of coefficients that are hardly shrunk vary more, so that the lowest of them is lower by
+    chance.
+
     A model without coefficients is left only where held-out losses fall from it towards the average
     candidate of the largest ridge, in a one-sided t test at 5 % over the ``N`` held-out
     observations: where the mean of what :class:`Held` describes is more than
@@ -96,7 +103,7 @@ def chosen_cell(
     folds, _, ridges = losses.shape
     simplest_first = losses[:, :, ::-1].reshape(folds, -1)
     mean = mean_over_folds(simplest_first, shares)
-    best = int(np.argmin(mean))
+    best = _lowest(simplest_first, mean, ridges, shares)
     if null and best >= ridges:
         apart = simplest_first[:, best % ridges] - simplest_first[:, best]
         best = best if _better(apart, held, shares) else 0
@@ -105,6 +112,18 @@ def chosen_cell(
         best = int(np.argmax(mean <= near))
     row, column = divmod(best, ridges)
     return row, ridges - 1 - column
+
+
+def _lowest(losses: FloatArray, mean: FloatArray, ridges: int, shares: FloatArray | None) -> int:
+    """Return the lowest mean, that of a smaller ridge only where it is clearly lower."""
+    best = int(np.argmin(mean[::ridges])) * ridges
+    for column in range(1, ridges):
+        other = int(np.argmin(mean[column::ridges])) * ridges + column
+        apart = losses[:, best] - losses[:, other]
+        error = _error(apart, shares) if len(losses) > 1 else 0.0
+        if mean[best] - mean[other] > _CLEARLY * error:
+            best = other
+    return best
 
 
 def _better(apart: FloatArray, held: Held | None, shares: FloatArray | None) -> bool:

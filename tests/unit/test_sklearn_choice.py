@@ -133,6 +133,17 @@ def test_pure_noise_chooses_nothing() -> None:
     assert chosen.count(0) >= 3
 
 
+def test_a_smaller_ridge_is_taken_where_it_is_better_by_half_a_standard_error() -> None:
+    away = np.linspace(-1.0, 1.0, 5)
+    away *= np.sqrt(5) / away.std(ddof=1)  # a standard error of one
+    for gain, cell in ((0.499, (1, 1)), (0.501, (2, 0))):
+        losses = np.full((5, 3, 2), 9.0)
+        losses[:, 1, 1] = 5.0
+        losses[:, 2, 0] = 5.0 - gain + away
+        assert chosen_cell(losses, one_standard_error=False) == cell
+        assert chosen_cell(losses[:1] - away[0], one_standard_error=False) == (2, 0)
+
+
 def test_observations_are_compared_one_by_one_where_they_are_independent(monkeypatch: Any) -> None:
     seen: list[Held | None] = []
 
