@@ -63,7 +63,8 @@ _CHOICE = """\
     ridges : float or array-like of float, default=None
         The candidates for ``ridge``, chosen together with ``k``; None takes 0.001, 0.1 and 1. One
         number keeps it there. Of two the larger is taken unless the mean score with the smaller is
-        better by half a standard error of the difference over the folds. See ``ridge`` of the estimator with a given ``k``.
+        better by half a standard error of the difference over the folds. See ``ridge`` of the
+        estimator with a given ``k``.
     cv : int, cross-validation generator or iterable, default=None
         The splitter; an integer is a number of shuffled folds (stratified by classes and by
         events), None means five.
