@@ -34,7 +34,11 @@ RULES: dict[str, tuple[str, float]] = {
     "paired t > 1": ("pair", 1.0),
     "paired t, 5 %": ("pair", 1.645),
     "paired t over folds, 5 %": ("folds", 2.132),
-    **{f"fall of losses, {level}": ("fall", 2**0.5 * t) for level, t in _OF_LEVEL.items()},
+    **{
+        f"fall of losses, {of}, {level}": (by, 2**0.5 * t)
+        for of, by in (("all ridges", "every"), ("largest ridge", "fall"))
+        for level, t in _OF_LEVEL.items()
+    },
 }
 """By which statistic, and from where on, the candidate is taken."""
 
@@ -99,7 +103,8 @@ def compared(
     return {
         "pair": _t(gain),
         "folds": _t(np.array([gain[test].mean() for test in folds])),
-        "fall": _t((y - none) * (reached - none[:, None, None]).sum(axis=(1, 2))),
+        "every": _t((y - none) * (reached - none[:, None, None]).sum(axis=(1, 2))),
+        "fall": _t((y - none) * (reached[:, :, -1] - none[:, None]).sum(axis=1)),
         "chosen": float(best[0] > 0),
         "risk": float(risks[best]),
     }

@@ -9,9 +9,10 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray
 
-_FALLS, _GAINS = 0.9, 0.95
-"""One less the levels of the tests that leave the model without coefficients: by what observations
-say, and by the gains of folds. Either chooses something of noise in about 15 of 100 draws."""
+_LEVEL = 0.95
+"""One less the level of the tests that leave the model without coefficients."""
+_CLEARLY = 0.5
+"""Standard errors of the difference by which a smaller ridge has to be better than a larger one."""
 _TWICE = 2.0
 """Variance of a mean over held-out observations, by that of independent ones: pairs count twice."""
 
@@ -19,9 +20,9 @@ _TWICE = 2.0
 class Held(NamedTuple):
     r"""What held-out observations say of leaving the model without coefficients.
 
-    Of each observation it is how fast its loss falls from that model towards the average candidate,
-    :math:`s_i = -\sum_r \ell'(u^{0r}_i; y_i) \sum_k (u^{kr}_i - u^{0r}_i)`, with the predictions
-    :math:`u^{kr}` of ``k`` units and the ridge ``r`` fitted without the fold of ``i``.
+    Of each observation it is how fast its loss falls from that model towards the average candidate
+    of the largest ridge, :math:`s_i = -\ell'(u^0_i; y_i) \sum_k (u^k_i - u^0_i)`, with the
+    predictions :math:`u^k` of ``k`` units fitted without the fold of ``i``.
     """
 
     means: FloatArray
@@ -68,16 +69,21 @@ def chosen_cell(
     of candidate ``j`` is :math:`m_j = \sum_f s_f l_{fj}`, and its standard error is the root of
     :math:`\sum_f s_f (l_{fj} - m_j)^2 / (F - 1)`.
 
+    The best candidate of a smaller ridge is taken only where its mean is lower than that of the
+    best of the larger ones by more than half a standard error of the difference over the folds:
+    losses of coefficients that are hardly shrunk vary more, so that the lowest of them is lower by
+    chance.
+
     A model without coefficients is left only where held-out losses fall from it towards the average
-    candidate, in a one-sided t test at 10 % over the ``N`` held-out observations: where the mean of
-    what :class:`Held` describes is more than :math:`\sqrt 2\, t_{N-1,\,0.9}` of its standard
-    errors. One direction is tested, not the best of many, and one without the cost of its own
-    size. The root of two is there because any two observations of different folds predict
-    each other: what one says of the other is counted twice, so that the variance of the mean is
-    twice that of independent terms (exactly so for noise and predictions linear in the target with
-    symmetric weights). Where observations are not known one by one, the best candidate is compared
-    over the folds, by a paired t test at 5 % (2.13 standard errors for five; Dietterich, Neural
-    Computation 1998).
+    candidate of the largest ridge, in a one-sided t test at 5 % over the ``N`` held-out
+    observations: where the mean of what :class:`Held` describes is more than
+    :math:`\sqrt 2\, t_{N-1,\,0.95}` of its standard errors. One direction is tested, not the best
+    of many, that of the least variance, and without the cost of its own size. The root of two is
+    there because any two observations of different folds predict each other: what one says of the
+    other is counted twice, so that the variance of the mean is twice that of independent terms
+    (exactly so for noise and predictions linear in the target with symmetric weights). Where
+    observations are not known one by one, the best candidate is compared over the folds, by a
+    paired t test at 5 % (2.13 standard errors for five; Dietterich, Neural Computation 1998).
 
     Parameters
     ----------
@@ -97,7 +103,7 @@ def chosen_cell(
     folds, _, ridges = losses.shape
     simplest_first = losses[:, :, ::-1].reshape(folds, -1)
     mean = mean_over_folds(simplest_first, shares)
-    best = int(np.argmin(mean))
+    best = _lowest(simplest_first, mean, ridges, shares)
     if null and best >= ridges:
         apart = simplest_first[:, best % ridges] - simplest_first[:, best]
         best = best if _better(apart, held, shares) else 0
@@ -108,6 +114,18 @@ def chosen_cell(
     return row, ridges - 1 - column
 
 
+def _lowest(losses: FloatArray, mean: FloatArray, ridges: int, shares: FloatArray | None) -> int:
+    """Return the lowest mean, that of a smaller ridge only where it is clearly lower."""
+    best = int(np.argmin(mean[::ridges])) * ridges
+    for column in range(1, ridges):
+        other = int(np.argmin(mean[column::ridges])) * ridges + column
+        apart = losses[:, best] - losses[:, other]
+        error = _error(apart, shares) if len(losses) > 1 else 0.0
+        if mean[best] - mean[other] > _CLEARLY * error:
+            best = other
+    return best
+
+
 def _better(apart: FloatArray, held: Held | None, shares: FloatArray | None) -> bool:
     """Return whether there is more than chance in the gains of the folds, or of observations."""
     from scipy.special import stdtrit
@@ -115,11 +133,11 @@ def _better(apart: FloatArray, held: Held | None, shares: FloatArray | None) -> 
     if held is not None and held.observations > 2.0:
         mean, degrees = float(np.average(held.means, weights=shares)), held.observations - 1.0
         spread = max(float(np.average(held.squares, weights=shares)) - mean**2, 0.0)
-        return mean > float(stdtrit(degrees, _FALLS) * np.sqrt(_TWICE * spread / degrees))
+        return mean > float(stdtrit(degrees, _LEVEL) * np.sqrt(_TWICE * spread / degrees))
     if apart.size < 2:
         return True
     gain = float(np.average(apart, weights=shares))
-    return gain > float(stdtrit(apart.size - 1, _GAINS)) * _error(apart, shares)
+    return gain > float(stdtrit(apart.size - 1, _LEVEL)) * _error(apart, shares)
 
 
 def _error(losses: FloatArray, shares: FloatArray | None) -> float:

@@ -61,14 +61,14 @@ def cross_validate(
 
     Everything is done anew in each fold, from the fold's own observations. With
     ``one_standard_error`` the smallest k within one standard error of the best mean is chosen;
-    ``k = 0`` unless losses of the observations held out fall from there in a t test at 10 %
+    ``k = 0`` unless losses of the observations held out fall from there in a t test at 5 %
     (:func:`~sparsemodel.selection.chosen_cell`), or over the folds where these are given, as groups
     may be, or observations are coupled.
 
     Parameters
     ----------
     observed
-        The problem with each ridge; each path starts from the one with the ridge before, too.
+        The problem with each ridge, increasing; each path starts from the one before, too.
     folds
         How many, at least 2 (classes are spread evenly), or an array with the number of the fold
         of each observation, which allows any grouping.
@@ -91,7 +91,7 @@ def cross_validate(
     falls: list[tuple[FloatArray, FloatArray]] = []
     for row, number in enumerate(counted(numbers.tolist(), "fold")):
         kept = [part != number for part in labels]
-        here, fall = how, None
+        here = how
         for column, one in enumerate(counted(observed, "ridge") if observed[1:] else observed):
             with sharing(left):
                 points, _, ended = one.solutions(kept, ks[: reached[-1]], here)
@@ -101,11 +101,10 @@ def cross_validate(
             left -= 1
             reached.append(len(points))
             losses[row, : len(points), column] = one.held_out_losses(kept, points)
-            if np.ndim(folds) == 0 and (more := one.held_out_falls(kept, points)) is not None:
-                fall = more if fall is None else (fall[0] + more[0], fall[1])
             here = replace(how, near=points)
+        fall = observed[-1].held_out_falls(kept, points) if np.ndim(folds) == 0 else None
         falls += [] if fall is None else [fall]
-    # The first path may be shorter than all candidates; what others lose was in its directions.
+    # The paths of the first fold may be longer, and their directions those of more candidates.
     same = reached[1] == reached[-1]
     place = chosen_cell(
         losses[:, : reached[-1]],

@@ -211,8 +211,8 @@ def _fold(
 ) -> tuple[FloatArray, float, tuple[FloatArray, FloatArray] | None]:
     """Return scores of shape (ks, ridges) on the held-out samples, and the samples' share.
 
-    Then how fast their losses fall from the first ``k`` towards the others, and their weights: None
-    where that is not known, or samples depend on each other.
+    Then how fast their losses fall from the first ``k`` towards the others with the largest ridge,
+    and their weights: None where that is not known, or samples depend on each other.
     """
     share = float(data.c[test].sum())
     if not (data.c[train].sum() > 0.0 and share > 0.0):
@@ -223,7 +223,7 @@ def _fold(
     target = model._targets(data.target[test], data.outputs)
     params = {name: _part(value, test, data.X.shape[0]) for name, value in scoring.params.items()}
     scores = np.empty((ks.size, model.ridges_.size))
-    loss, falls = model._loss(), np.zeros(c.size)
+    loss, reached = model._loss(), list[FloatArray]()
     known = scoring.scorer is None and scoring.apart and isinstance(loss, Loss)
     path = declared.path(along, model.ridges_)
     for column, ridge in enumerate(model.ridges_):
@@ -243,9 +243,8 @@ def _fold(
                         "there, or larger or stratified folds, or ks without 0, whose predictions "
                         "are constant."
                     )
-        if known:
-            falls += fall_towards(loss, reached, target)
-    return scores, share, (falls, c) if known else None
+    # The largest ridge is the last one.
+    return scores, share, (fall_towards(loss, reached, target), c) if known else None
 
 
 def _part(value: Any, rows: Any, n: int) -> Any:

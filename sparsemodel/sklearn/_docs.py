@@ -62,7 +62,9 @@ _CHOICE = """\
         the features or 89, and afterwards a few between the neighbours of the best.
     ridges : float or array-like of float, default=None
         The candidates for ``ridge``, chosen together with ``k``; None takes 0.001, 0.1 and 1. One
-        number keeps it there. See ``ridge`` of the estimator with a given ``k``.
+        number keeps it there. Of two the larger is taken unless the mean score with the smaller is
+        better by half a standard error of the difference over the folds. See ``ridge`` of the
+        estimator with a given ``k``.
     cv : int, cross-validation generator or iterable, default=None
         The splitter; an integer is a number of shuffled folds (stratified by classes and by
         events), None means five.
@@ -72,9 +74,9 @@ _CHOICE = """\
     one_standard_error : bool, default=False
         Take the smallest candidate, and among its ridges the largest, within one standard error of
         the best mean score. Such a model usually predicts less well. In any case ``k = 0`` is
-        chosen unless the held-out losses of the candidates are lower on average, in a t test over
-        the samples at 10 %; with ``groups``, a scorer, or a loss that couples samples, the best
-        candidate is compared with 0 over the folds, at 5 %.
+        chosen unless held-out losses fall from there towards the candidates of the largest ridge,
+        in a t test at 5 % over the samples; with ``groups``, a scorer, or a loss that couples
+        samples, the best candidate is compared with 0 over the folds.
     n_jobs : int, default=None
         The number of folds that run in parallel.
 """

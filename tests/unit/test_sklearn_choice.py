@@ -117,9 +117,9 @@ def test_pure_noise_chooses_nothing() -> None:
             pair = np.stack([np.zeros(folds), away - mean], axis=1)[:, :, np.newaxis]
             assert chosen_cell(pair, one_standard_error=False, null=True) == (place, 0)
     away = np.linspace(-1.0, 1.0, 40)  # what 40 observations in five folds say, in any order
-    away *= np.sqrt(40) / away.std(ddof=1)  # a standard error of one, and t of 39 at 10 % is 1.304
+    away *= np.sqrt(40) / away.std(ddof=1)  # a standard error of one, and t of 39 at 5 % is 1.685
     gain = np.stack([np.zeros(5), -np.ones(5)], axis=1)[:, :, np.newaxis]
-    for mean, place in ((0.999 * 1.3036, 0), (1.001 * 1.3036, 1)):
+    for mean, place in ((0.999 * 1.6849, 0), (1.001 * 1.6849, 1)):
         falls = np.random.default_rng(0).permutation(away + np.sqrt(2.0) * mean).reshape(5, 8)
         held = Held.of([(fall, np.ones(8)) for fall in falls], 40.0)
         assert chosen_cell(gain, one_standard_error=False, null=True, held=held) == (place, 0)
@@ -131,6 +131,17 @@ def test_pure_noise_chooses_nothing() -> None:
         model = SparseLinearRegressionCV([0, 1, 3], ridges=1e-2, cv=5)
         chosen.append(model.fit(rng.standard_normal((40, 8)), rng.standard_normal(40)).k_)
     assert chosen.count(0) >= 3
+
+
+def test_a_smaller_ridge_is_taken_where_it_is_better_by_half_a_standard_error() -> None:
+    away = np.linspace(-1.0, 1.0, 5)
+    away *= np.sqrt(5) / away.std(ddof=1)  # a standard error of one
+    for gain, cell in ((0.499, (1, 1)), (0.501, (2, 0))):
+        losses = np.full((5, 3, 2), 9.0)
+        losses[:, 1, 1] = 5.0
+        losses[:, 2, 0] = 5.0 - gain + away
+        assert chosen_cell(losses, one_standard_error=False) == cell
+        assert chosen_cell(losses[:1] - away[0], one_standard_error=False) == (2, 0)
 
 
 def test_observations_are_compared_one_by_one_where_they_are_independent(monkeypatch: Any) -> None:
@@ -149,15 +160,13 @@ def test_observations_are_compared_one_by_one_where_they_are_independent(monkeyp
     assert held is not None
     assert held.observations == weights.sum()
     for row, (train, test) in enumerate(cv.split(X)):
-        falls = np.zeros(test.size)
-        for ridge in (0.1, 1.0):
-            none, two = (
-                SparseLinearRegression(k, ridge=ridge, effort="high")
-                .fit(X[train], Y[train], sample_weight=weights[train])
-                .predict(X[test])
-                for k in (0, 2)
-            )
-            falls += (Y[test] - none) * (two - none)
+        none, two = (
+            SparseLinearRegression(k, ridge=1.0, effort="high")
+            .fit(X[train], Y[train], sample_weight=weights[train])
+            .predict(X[test])
+            for k in (0, 2)
+        )
+        falls = (Y[test] - none) * (two - none)
         for found, wanted in ((held.means, falls), (held.squares, np.square(falls))):
             assert found[row] == pytest.approx(np.average(wanted, weights=weights[test]), rel=1e-6)
     model.set_params(cv=GroupKFold(4)).fit(X, Y, groups=np.arange(X.shape[0]) // 3)
