@@ -46,7 +46,7 @@ _FILLED = 2
 """One in so many of the free places is filled before the model is made anew."""
 _SMALL, _AT_ONCE, _MUCH = 8, 5, 0.5
 """Supports of so many units are filled in two steps, of so few in one, while such a share is left:
-the model holds. Of 610 random problems 6 ended higher by it, 7 lower; of 500 with five units none."""
+the model holds. Of 610 random problems 6 ended higher by it, 7 lower; of 500 with five none."""
 _EXACTLY = 0.05
 """Change of the curvatures, as a share, after which a search does not end without another look."""
 _SEPARATED, _STEPS = 0.01, 2000
