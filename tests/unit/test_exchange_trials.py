@@ -295,3 +295,20 @@ def test_perturbations_that_take_long_are_few_unless_more_is_asked_for() -> None
         rounds = Exchange(effort=effort).init(objective, context).rounds
         rounds.count([], better=False, searches=2)
         assert rounds.enough is ended
+
+
+def test_five_units_are_found_with_two_hessians_and_two_gradients() -> None:
+    rng = np.random.default_rng(0)
+    A, w = rng.standard_normal((200, 50)), sm.Variable(50)
+    y = np.sign(A[:, :5] @ np.array([2.0, -2.0, 2.0, -2.0, 2.0]) + 0.5 * rng.standard_normal(200))
+    goal = sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 1e-3))
+    objective = RegressionObjective(sm.Problem(goal, sm.card(w) <= 5).form)
+    objective.gradient(objective.origin())
+    before = objective.work.passes
+    found = Exchange().solve(objective, Context(minimise_on_support))
+    assert found.point.support.tolist() == [0, 1, 2, 3, 4]
+    # Half a pass for each row of a Hessian and for a gradient, at zero and at the minimiser, and
+    # where that is reached to full accuracy none: the model hardly differs.
+    assert objective.work.passes - before <= 2 * 25.0 + 0.5
+    trials = ExchangeTrials(objective, minimise_on_support, 6, lambda: False)
+    assert trials.debiased(found.point) is found.point

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.interfaces import Context
 from sparsemodel.numerics import (
     ExchangeTrials,
     RegressionObjective,
     Rounds,
+    SupportBeam,
     lowest_near,
     minimise_on_support,
     minimise_restricted,
 )
 from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.side_by_side import lowest_first, side_by_side
+from sparsemodel_backends.exchange import Exchange
 
 
 def correlated(seed: int, n: int = 60, p: int = 18) -> tuple[np.ndarray, np.ndarray]:
@@ -115,7 +120,7 @@ def test_the_supports_ranked_next_have_their_minimisers_and_are_near() -> None:
     assert ones == pytest.approx(sorted(first)[: len(ones)], rel=1e-9)
 
 
-def test_supports_below_a_bar_come_lowest_first() -> None:
+def test_supports_below_a_bar_come_lowest_first(monkeypatch: pytest.MonkeyPatch) -> None:
     objective = with_free()
     free = objective.cardinality.free
     point = minimise_on_support(objective, np.union1d(free, [5, 10, 15]), objective.origin())
@@ -129,6 +134,8 @@ def test_supports_below_a_bar_come_lowest_first() -> None:
     assert len(lower) == pytest.approx(np.sum(np.array(values) < bar), abs=1)
     assert np.array_equal(lower[:5], supports[order[:5]])
     assert not len(lowest_first(objective, min(values), supports, x))
+    monkeypatch.setattr("sparsemodel.numerics.exchange.side_by_side._AT_ONCE", 2**10)
+    assert np.array_equal(lowest_first(objective, bar, supports, x), lower), "a few at a time"
 
 
 def classes(seed: int, n: int = 60, p: int = 120) -> tuple[np.ndarray, np.ndarray]:
@@ -187,7 +194,7 @@ def test_none_are_near_where_they_are_not_looked_for(held: str) -> None:
 
 
 def test_no_more_are_judged_than_memory_holds_and_none_of_other_losses() -> None:
-    assert side_by_side(with_free(), 6) == 2**18 // (60 * 6)
+    assert side_by_side(with_free(), 6) == 2**22 // (60 * 6)
     A, y = correlated(1)
     w = sm.Variable(A.shape[1], name="w")
     problem = sm.Problem(sm.minimize(sm.absolute_loss(A @ w, y)), sm.card(w) <= 3)
@@ -216,3 +223,24 @@ def test_where_every_column_is_a_member_there_is_no_runner_up() -> None:
     assert not len(lowest_first(objective, np.inf, *found))
     trials = ExchangeTrials(objective, minimise_restricted, 6, lambda: False)
     assert trials.beside(point, Rounds(1.0, 100)) is None
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_other_sizes_are_searched_where_columns_look_alike(
+    monkeypatch: pytest.MonkeyPatch, alike: bool
+) -> None:
+    rng = np.random.default_rng(6)
+    A = rng.standard_normal((80, 40)) + 2.0 * alike * rng.standard_normal((80, 1))
+    y = rng.standard_normal(80)
+    w = sm.Variable(40, name="w")
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= 5)
+    objective = RegressionObjective(problem.form)
+    begun: list[int] = []
+
+    def beam(*given: Any, **options: Any) -> SupportBeam:
+        begun.append(given[2])
+        return SupportBeam(*given, **options)
+
+    monkeypatch.setattr("sparsemodel_backends.exchange.SupportBeam", beam)
+    Exchange().solve(objective, Context(minimise_on_support))
+    assert bool(begun) is alike

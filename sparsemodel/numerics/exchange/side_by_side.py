@@ -30,8 +30,10 @@ _CUTS, _SHORTER = 3, 0.3
 end far from the minimum where a loss next to a kink is curved at few observations."""
 _PROMISED = 4.0
 """Times what the next step promises by which a support must come lower to be followed further."""
-_NUMBERS = 2**18
-"""Numbers of the columns of all supports, at most (2 MB)."""
+_NUMBERS, _AT_ONCE = 2**22, 2**18
+"""Numbers of the columns of all supports at most, and of those that are looked at together (2 MB).
+With 1000 rows and 20 coordinates an eighth of the ranked supports is looked at together; where that
+was all of them, a search of two digits ended 2.9 % higher."""
 RANKED = 96
 """Supports that a model ranks next and that the objective judges."""
 
@@ -58,6 +60,20 @@ def lowest_first(
     By a few Newton steps from the coordinates ``x`` on them, ``(R, q)``; those that promise too
     little on the way are left behind.
     """
+    rows = sum(term.design.shape[0] for term in objective.form.terms)
+    many = max(1, _AT_ONCE // max(1, rows * supports.shape[1]))
+    least = np.empty(len(supports))
+    for first in range(0, len(supports), many):
+        some = slice(first, first + many)
+        least[some] = _least(objective, bar, supports[some], x[some])
+    order = np.argsort(least, kind="stable")
+    return np.asarray(supports[order[least[order] < bar]])
+
+
+def _least(
+    objective: RegressionObjective, bar: float, supports: IntArray, x: FloatArray
+) -> FloatArray:
+    """Return how low the objective comes on supports, at least where that is below ``bar``."""
     form = objective.form
     used, places = np.unique(supports, return_inverse=True)
     places = places.reshape(supports.shape)
@@ -82,8 +98,7 @@ def lowest_first(
         least[left] = np.fmin(least[left], values)
         if not left.size:
             break
-    order = np.argsort(least, kind="stable")
-    return np.asarray(supports[order[least[order] < bar]])
+    return np.asarray(least)
 
 
 def lowest_near(objective: RegressionObjective, point: Point) -> list[IntArray]:

@@ -123,10 +123,10 @@ class ExchangeSearch:
         """
         if not self._current.size or not self.contrast > clear_from(0.0):
             return False
-        return self.contrast > clear_from(self._likeness)
+        return self.contrast > clear_from(self.likeness)
 
     @property
-    def _likeness(self) -> float:
+    def likeness(self) -> float:
         """Return how much a member is correlated with a coordinate outside, at most."""
         members = self._current.coordinates(self._current.members[0])
         likeness = np.abs(self.rows.rows(members))
@@ -373,7 +373,7 @@ class ExchangeSearch:
         columns count half.
         """
         here, among = self._current, None
-        if self._easy or self._likeness <= _ALIKE:
+        if self._easy or self.likeness <= _ALIKE:
             among = promising(here, wider=not self._easy)
         few, pool = (here, here.columns) if among is None else among
         side_by_side = _ABREAST if few.g.size < _PLENTY else min(most, _ABREAST)
@@ -385,7 +385,7 @@ class ExchangeSearch:
             self._easy, ends = len(ends) == 1, np.sort(here.coordinates(ends), axis=1)
             times = copies if self._easy else max(1, round(copies / 2 / len(ends)))
             values, ends = values.repeat(times), ends.repeat(times, axis=0)
-            if not (self._easy or self._likeness <= _ALIKE) and self.rows.ahead(among[1]):
+            if not (self._easy or self.likeness <= _ALIKE) and self.rows.ahead(among[1]):
                 here.fetch(places_of(here, among[1]))  # together: all are searched from now on
         order = np.argsort(-values, kind="stable")
         return values[order], ends[order]
