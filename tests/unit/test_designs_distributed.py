@@ -11,7 +11,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.compiler.services import objective_of
-from sparsemodel.interfaces import DataError, DataTypeError
+from sparsemodel.interfaces import Access, DataError, DataTypeError
 from sparsemodel.numerics import RegressionObjective
 from sparsemodel.testing.designs import EXACT, run_design_suite
 
@@ -172,10 +172,27 @@ def test_a_search_asks_for_what_comes_next_in_one_trip(monkeypatch):
     )
     assert far.solve().value == pytest.approx(near.solve().value, rel=1e-9)
     assert len(calls) <= 45
-    calls.clear()
-    paths = far.path(range(1, 4)).objective, near.path(range(1, 4)).objective
+
+
+@pytest.mark.unrefereed("calls of workers are counted, and the referee calls as well")
+@pytest.mark.parametrize("loss", [sm.logistic_loss, sm.poisson_loss])
+def test_a_path_takes_at_most_seventy_trips_for_each_size(loss, monkeypatch):
+    monkeypatch.setattr(columns, "KEPT_BYTES", 0)
+    calls = []
+    original = workers._again
+    monkeypatch.setattr(workers, "_again", lambda *a: (calls.append(1), original(*a))[1])
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((1500, 120))
+    b = A[:, :6] @ rng.uniform(0.3, 1.5, 6) + 2.0 * rng.standard_normal(1500)
+    counts = rng.poisson(np.exp(np.clip(0.3 * b, -3.0, 3.0)))
+    target = np.where(b > 0.0, 1.0, -1.0) if loss is sm.logistic_loss else counts
+    near, far = (
+        problem(design, target, loss, intercept=False)[0]
+        for design in (A, da.from_array(A, chunks=(500, 120)))
+    )
+    paths = far.path(range(1, 8)).objective, near.path(range(1, 8)).objective
     np.testing.assert_allclose(*paths, rtol=1e-9)
-    assert len(calls) <= 220
+    assert len(calls) <= 70 * 7
 
 
 def test_a_minimum_at_infinity_is_none_on_blocks_either(monkeypatch):
@@ -304,11 +321,16 @@ def test_what_is_small_comes_over_whole(monkeypatch):
         np.testing.assert_allclose(design.rmatvec_in_double(r), A.T.astype(float) @ r)
         np.testing.assert_array_equal(design.restrict_rows(np.arange(3)).to_array(), A[:3])
         size = design.magnitudes(np.array([2, 5]), np.ones(2))
+        followed = far.path(range(1, 5))
+        assert len(calls) == many
     np.testing.assert_allclose(size, np.abs(A[:, [2, 5]].astype(float)).sum(axis=1))
     np.testing.assert_array_equal(narrow, A[:, [2, 5]])
-    assert len(calls) == many <= 12
+    assert many <= 12
+    assert design.access == Access.MEMORY
     assert found.value == pytest.approx(expected.value, rel=1e-9)
     assert found.bound == pytest.approx(expected.bound, rel=1e-4)
+    near = problem(A, target, sm.logistic_loss, intercept=True)[0]
+    np.testing.assert_allclose(followed.objective, near.path(range(1, 5)).objective, rtol=1e-9)
 
 
 @pytest.mark.parametrize("cluster", [False, True])
