@@ -94,10 +94,9 @@ def test_what_dask_reads_is_not_known_here(beside, tmp_path):
         assert found.bytes_read is None
     certificate.save(tmp_path / "report.txt")
     for text in (str(solution), (tmp_path / "report.txt").read_text()):
-        assert "how often it reads files is not known" in text
+        assert "read " not in text, "a report says nothing of what is not known"
     held, _ = problem(A, A[:, 0], sm.squared_loss, intercept=False)
     assert held.solve().readings == held.certify().readings == 0.0
-    assert "Dask" not in str(held.solution)
 
 
 @pytest.mark.parametrize("backend", ["diht", "sdiht", "ht_svrg"])
@@ -157,42 +156,6 @@ def test_several_outputs(monkeypatch):
         goal = sm.minimize(sm.squared_loss(sm.as_design(design) @ W, targets))
         values.append(sm.Problem(goal, sm.card(W, axis=1) <= 2).solve().value)
     assert values[1] == pytest.approx(values[0], rel=1e-9)
-
-
-@pytest.mark.unrefereed("calls of workers are counted, and the referee calls as well")
-def test_a_search_asks_for_what_comes_next_in_one_trip(monkeypatch):
-    monkeypatch.setattr(columns, "KEPT_BYTES", 0)
-    calls = []
-    original = workers._again
-    monkeypatch.setattr(workers, "_again", lambda *a: (calls.append(1), original(*a))[1])
-    A, b = data()
-    near, far = (
-        problem(design, np.where(b > 0.0, 1.0, -1.0), sm.logistic_loss, intercept=False)[0]
-        for design in (A, da.from_array(A, chunks=(64, 20)))
-    )
-    assert far.solve().value == pytest.approx(near.solve().value, rel=1e-9)
-    assert len(calls) <= 45
-
-
-@pytest.mark.unrefereed("calls of workers are counted, and the referee calls as well")
-@pytest.mark.parametrize("loss", [sm.logistic_loss, sm.poisson_loss])
-def test_a_path_takes_at_most_seventy_trips_for_each_size(loss, monkeypatch):
-    monkeypatch.setattr(columns, "KEPT_BYTES", 0)
-    calls = []
-    original = workers._again
-    monkeypatch.setattr(workers, "_again", lambda *a: (calls.append(1), original(*a))[1])
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((1500, 120))
-    b = A[:, :6] @ rng.uniform(0.3, 1.5, 6) + 2.0 * rng.standard_normal(1500)
-    counts = rng.poisson(np.exp(np.clip(0.3 * b, -3.0, 3.0)))
-    target = np.where(b > 0.0, 1.0, -1.0) if loss is sm.logistic_loss else counts
-    near, far = (
-        problem(design, target, loss, intercept=False)[0]
-        for design in (A, da.from_array(A, chunks=(500, 120)))
-    )
-    paths = far.path(range(1, 8)).objective, near.path(range(1, 8)).objective
-    np.testing.assert_allclose(*paths, rtol=1e-9)
-    assert len(calls) <= 70 * 7
 
 
 def test_a_minimum_at_infinity_is_none_on_blocks_either(monkeypatch):
