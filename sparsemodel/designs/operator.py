@@ -52,6 +52,10 @@ class OperatorDesign(Design):
         n, p = self._operator.shape
         return int(n), int(p)
 
+    @property
+    def bytes_read(self) -> int | None:
+        return None
+
     def describe(self) -> str:
         n, p = self.shape
         return f"matrix-free operator {n} x {p}"

@@ -58,18 +58,16 @@ def not_counted(coordinates: int, rows: bool) -> str:
 def readings_in_words(readings: float | None, size: int | None) -> list[tuple[str, str]]:
     """Return a row that says how often data in files were read, and how many bytes that was.
 
-    There is no row for data in memory; None is what is not known here.
+    There is no row for data in memory, nor where it is not known (None).
 
     Examples
     --------
     >>> readings_in_words(3.002, 1_900_000_000)
     [('data', 'read 3 times, 1.9 GB')]
     >>> readings_in_words(None, None)
-    [('data', 'loaded by Dask; how often it reads files is not known here')]
+    []
     """
-    if readings is None or size is None:
-        return [("data", "loaded by Dask; how often it reads files is not known here")]
-    if readings == 0.0:
+    if readings is None or size is None or readings == 0.0:
         return []
     text, unit = f"{readings:.2g}", "bytes"
     amount = float(size)

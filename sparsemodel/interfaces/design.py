@@ -121,7 +121,7 @@ class Design(ABC):
     def bytes_read(self) -> int | None:
         """Return how many bytes were read from storage so far; 0 for what is in memory.
 
-        None where that is not known here: workers load the rows.
+        None where that is not known here: workers load the rows, or products are all there is.
         """
         return 0
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sparsemodel.interfaces import FloatArray
+from sparsemodel.interfaces import FloatArray, NotSolvedError
 from sparsemodel.interfaces.numeric import random_numbers, whole_number
+from sparsemodel.numerics.budget import sharing
 from sparsemodel.progress import counted
 from sparsemodel.selection.folds import Observed, halves
 from sparsemodel.selection.path import Search
@@ -18,13 +19,27 @@ def selection_frequencies(
 ) -> FloatArray:
     """Return how often each coordinate is chosen for each k, shape ``(len(ks), p)``.
 
+    Each half has an equal share of the time that is left. Shares are those of the halves that
+    reached ``k``; nan where none did.
+
     Random halves of the observations and their complements are solved in turn (complementary
     pairs: Shah and Samworth, JRSS B 2013, after Meinshausen and Buehlmann, JRSS B 2010).
     """
     resamples = whole_number(resamples, where="resamples", minimum=2)
-    chosen: FloatArray = np.zeros(())
+    chosen, reached = np.zeros((len(ks), 0)), np.zeros((len(ks), 1))
     drawn = halves(observed, resamples, random_numbers(seed))
-    for kept, _ in zip(drawn, counted(range(resamples), "half"), strict=True):
-        nonzero = np.array([point.x != 0.0 for point in observed.solutions(kept, ks, how).points])
-        chosen = chosen + (nonzero if nonzero.ndim == 2 else nonzero.any(axis=2))
-    return chosen / resamples
+    for kept, number in zip(drawn, counted(range(resamples), "half"), strict=True):
+        with sharing(resamples - number):
+            points, _, ended = observed.solutions(kept, ks, how)
+        if ended.requested and len(points) < 2:
+            continue  # the first point is there in any case, and may be that of fewer units
+        nonzero = np.array([point.x.reshape(len(point.x), -1).any(axis=1) for point in points])
+        chosen = chosen if chosen.size else np.zeros((len(ks), nonzero.shape[1]))
+        chosen[: len(points)] += nonzero
+        reached[: len(points)] += 1.0
+    if not reached.any():
+        raise NotSolvedError(
+            f"Time was up before one of {resamples} halves had solutions for two values of k. "
+            "Allow more time, or ask for fewer halves (resamples=)."
+        )
+    return np.where(reached > 0.0, chosen / np.maximum(reached, 1.0), np.nan)

@@ -67,6 +67,8 @@ def test_a_right_operator_is_certified_and_the_comparison_is_in_the_certificate(
     assert problem.solve().value == pytest.approx(reference(loss), rel=1e-8)
     certificate = problem.certify()
     assert certificate.bound <= reference(loss)
+    assert problem.solve().readings is None
+    assert certificate.readings is None
     (tested,) = [a for a in certificate.assumptions if "<r, A x> = <A.T r, x>" in a.text]
     assert tested.checked
     verify(certificate.save(tmp_path / "c.json"), declared(aslinearoperator(X), loss).form)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from math import comb
 
 import numpy as np
@@ -128,6 +129,24 @@ def test_stability_counts_supports() -> None:
     assert np.allclose(counted * 8, np.round(counted * 8))
     assert np.all(counted.sum(axis=1) <= np.array(KS) + 1e-12)
     assert set(np.argsort(-counted[2])[:2]) <= {1, 4, 8}
+
+
+def test_stability_ends_in_time() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((400, 300))
+    w = sm.Variable(300)
+    target = np.where(A[:, :5].sum(axis=1) + rng.standard_normal(400) > 0.0, 1.0, -1.0)
+    goal = sm.minimize(sm.logistic_loss(A @ w, target) + sm.ridge(w, 0.1))
+    path = sm.Problem(goal, sm.card(w) <= 5).path([0, 1, 2, 3, 4, 5])
+    began = time.perf_counter()
+    found = path.stability(resamples=200, time_limit=2.0)
+    assert time.perf_counter() - began < 6.0
+    sums = found.sum(axis=1)
+    assert found.shape == (6, 300)
+    assert np.all(np.isnan(sums) | (sums <= np.arange(6) + 1e-12))
+    assert not np.isnan(sums[0])
+    with pytest.raises(sm.NotSolvedError, match="fewer halves"):
+        path.stability(resamples=4, time_limit=0.0)
 
 
 def fits(loss: object, target: np.ndarray, x: np.ndarray) -> np.ndarray:

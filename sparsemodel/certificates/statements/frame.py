@@ -130,8 +130,8 @@ class CertificateFrame(Documented, Signposted):
     version: int = VERSION
     """Of the file that it was read from."""
     readings: float | None = 0.0
-    """How often data in files were read for it; 0 for data in memory, None for Dask arrays. Files
-    of certificates do not say."""
+    """How often data in files were read for it; 0 for data in memory. None where that is not known:
+    for Dask arrays, operators, and certificates that are read from files, which do not say."""
     bytes_read: int | None = 0
 
     @property
@@ -346,7 +346,7 @@ class CertificateFrame(Documented, Signposted):
             if group not in body:
                 raise CertificateError(f"line '{group}' is missing.")
             found |= read_lines(cls, body[group], group, only=names)
-        return found
+        return found | {"readings": None, "bytes_read": None}
 
     @classmethod
     def _of_second_version(cls, body: dict[str, Any]) -> dict[str, Any]:

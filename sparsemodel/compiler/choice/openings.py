@@ -28,6 +28,8 @@ from sparsemodel.numerics.budget import cholesky_cost
 
 SMALL = 2000
 """Supports up to which all are tried with a squared loss."""
+_TRIED = 16
+"""Supports up to which all are tried where each takes trips to workers."""
 _TOGETHER, _SINGLY = (4.0, 2**14), (10.0, 2**16)
 """How many times as long another loss takes to minimise on a support, where that is done for many
 at a time and one by one, and entries of a Hessian's sum over the rows from which on it takes twice
@@ -159,8 +161,8 @@ def _opening(
     """
     if form.sparsity.priced:
         return Role.REFINEMENT, "a path along k finds the best number of units", np.inf
-    if _second_order_from_files(form):
-        return None, "", np.inf  # a step from the models of a search has what one more reading has
+    if _many_rows_at_once(form):
+        return None, "", np.inf  # a model of a search costs no more than a step
     if not _stored(form):
         return Role.RECOVERY, "columns cannot be read, and this takes products alone", np.inf
     if _only_the_dual_is_smooth(form):
@@ -231,10 +233,15 @@ def _stored(form: SparseRegression) -> bool:
     return all(Access.COLUMNS in term.design.access for term in form.terms)
 
 
-def _second_order_from_files(form: SparseRegression) -> bool:
-    """Return whether one reading of files brings all derivatives of a point."""
-    plain = form.traits.curved and len(form.shape) == 1 and not form.traits.quadratic
-    return plain and all(term.design.streamed for term in form.terms)
+def _many_rows_at_once(form: SparseRegression) -> bool:
+    """Return whether a reading of files, or a trip to workers, brings many rows of a Hessian."""
+    plain = form.traits.curved and len(form.shape) == 1
+    files = not form.traits.quadratic and all(term.design.streamed for term in form.terms)
+    return plain and (files or _on_workers(form))
+
+
+def _on_workers(form: SparseRegression) -> bool:
+    return any(Access.DISTRIBUTED in term.design.access for term in form.terms)
 
 
 def _only_the_dual_is_smooth(form: SparseRegression) -> bool:
@@ -256,6 +263,8 @@ def _slow(form: SparseRegression) -> bool:
 
 def _affordable(form: SparseRegression) -> int:
     """Return how many supports are tried at most: as many as take about as long as a search."""
+    if _on_workers(form):
+        return _TRIED
     if form.traits.quadratic and not _slow(form):
         return SMALL
     k = min(form.sparsity.budget, form.sparsity.units)

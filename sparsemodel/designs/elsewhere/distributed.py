@@ -86,7 +86,8 @@ class DistributedDesign(Design):
 
     @property
     def access(self) -> Access:
-        return Access.PRODUCTS | Access.ROWS | Access.DISTRIBUTED
+        held = Access.PRODUCTS | Access.ROWS | Access.DISTRIBUTED
+        return Access.MEMORY if self._small else held
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -134,6 +135,20 @@ class DistributedDesign(Design):
         """Return what names the blocks that workers hold; None where they are in this process."""
         return None if client() is None else (self._array.name, self._losses)
 
+    @property
+    def _small(self) -> bool:
+        """Return whether all of it is copied to this process, once."""
+        there = self._whole is not None or client() is not None
+        return there and self.comes_over(self.shape[1])
+
+    @property
+    def _here(self) -> DenseDesign | None:
+        """Return all of it where it is small, from one trip; else None."""
+        if self._whole is None and self._small:
+            parts = self._gather(_joined)
+            self._whole = DenseDesign(np.concatenate(parts, dtype=self._array.dtype))
+        return self._whole
+
     def forget(self) -> None:
         """Load the blocks anew when they are next needed: some were lost with a worker."""
         self._loaded = None
@@ -142,8 +157,8 @@ class DistributedDesign(Design):
     # ---- products ----------------------------------------------------------------------------
 
     def matvec(self, x: FloatArray) -> FloatArray:
-        if self._whole is not None:
-            return self._whole.matvec_in_double(x)
+        if (here := self._here) is not None:
+            return here.matvec_in_double(x)
         used = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
         # Columns that are taken out are in float64: what bounds rest on is not rounded to single.
         if 2 * used.size < x.shape[0] or self._array.dtype == np.float32:
@@ -154,8 +169,8 @@ class DistributedDesign(Design):
 
     def magnitudes(self, support: IntArray, sizes: FloatArray) -> FloatArray:
         """Return ``|A[:, support]| @ sizes``, multiplied in float64 where the entries are."""
-        if self._whole is not None:
-            return _magnitudes([self._whole.array], support, sizes)
+        if (here := self._here) is not None:
+            return _magnitudes([here.array], support, sizes)
         return np.concatenate(self._gather(_magnitudes, support, sizes), axis=0)
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
@@ -173,23 +188,23 @@ class DistributedDesign(Design):
         return self.restrict_again(support, support[:0], self)
 
     def restrict_again(self, support: IntArray, last: IntArray, restricted: Design) -> Design:
+        if (here := self._here) is not None:
+            return here.restrict_again(support, last, restricted)
         if not self.comes_over(support.size):
             return RestrictedDesign(self, support)
         return self._columns.restrict(support, last, restricted, self.stamp)
 
     def _brought(self, support: IntArray) -> FloatArray:
         """Return the columns as rows of a float64 array."""
-        if client() is not None and self._whole is None and self.comes_over(self.shape[1]):
-            entries = np.concatenate(self._gather(_joined), dtype=self._array.dtype)
-            self._whole = DenseDesign(entries)
-        if self._whole is not None:
-            return self._whole.restrict(support).to_array().T
         parts = self._gather(_picked_columns, support)
         return np.concatenate(parts, axis=1, dtype=np.float64)
 
+    def to_array(self) -> FloatArray:
+        return super().to_array() if (here := self._here) is None else here.to_array()
+
     def restrict_rows(self, rows: IntArray) -> Design:
-        if self._whole is not None:
-            return self._whole.restrict_rows(rows)
+        if (here := self._here) is not None:
+            return here.restrict_rows(rows)
         wanted = [rows[(rows >= s.start) & (rows < s.stop)] - s.start for s in self.rows]
 
         def tasks() -> list[Any]:
@@ -200,6 +215,9 @@ class DistributedDesign(Design):
         return DenseDesign(np.concatenate(parts or [np.empty((0, self.shape[1]))], axis=0))
 
     def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        if (here := self._here) is not None:
+            yield from here.row_blocks(size)
+            return
         most = max(size, _ROW_BYTES // (8 * self.shape[1]) // size * size)
         for start in range(0, self.shape[0], most):
             stop = min(start + most, self.shape[0])
@@ -215,6 +233,8 @@ class DistributedDesign(Design):
         return self._sum(DenseDesign.column_square_norms, h)
 
     def sampled_square_norms(self, rows: int) -> FloatArray | None:
+        if (here := self._here) is not None:
+            return here.sampled_square_norms(rows)
         each = max(1, rows // self._array.numblocks[0])
         sums = summed(lambda: [(_sampled, block, each) for block in self.blocks], self.forget)
         return np.asarray(sums[0] / sums[1])
@@ -234,8 +254,8 @@ class DistributedDesign(Design):
 
     def _sum(self, method: Callable[..., FloatArray], values: FloatArray | None) -> FloatArray:
         """Return the sum over all blocks of a method that takes a number for each row, or None."""
-        if self._whole is not None:
-            return method(self._whole, values)
+        if (here := self._here) is not None:
+            return method(here, values)
 
         def tasks() -> list[Any]:
             if values is None:

@@ -288,7 +288,9 @@ class Path(Documented, Signposted):
         return replace(found, losses=self._shaped(found.losses))
 
     @asked("Drawing halves")
-    def stability(self, *, resamples: int = 50, seed: int = 0) -> FloatArray:
+    def stability(
+        self, *, resamples: int = 50, seed: int = 0, time_limit: float | None = None
+    ) -> FloatArray:
         """Return how often each coordinate is selected for each k on random halves of the data.
 
         Stability selection (Meinshausen and Buehlmann, JRSS B 2010).
@@ -299,15 +301,24 @@ class Path(Documented, Signposted):
             The number of random halves.
         seed
             Seed of the halves.
+        time_limit
+            Seconds after which it ends; each half gets an equal share of what is left.
 
         Returns
         -------
         ndarray
             Shares between 0 and 1, shape ``(len(path), p)``, for the problem's coordinates in
-            order; with ``ridges`` for the smallest of them.
+            order; with ``ridges`` for the smallest of them. They are shares of the halves that
+            reached ``k`` in time, nan where none did.
+
+        Raises
+        ------
+        NotSolvedError
+            When the time is not enough for two values of ``k`` in one of the halves.
         """
         observed, ks, how = self._compiled.observed(), self.k.tolist(), self._how
-        return selection_frequencies(observed, ks, how, resamples=resamples, seed=seed)
+        with within(time_limit):
+            return selection_frequencies(observed, ks, how, resamples=resamples, seed=seed)
 
     def _warn_at_the_end(self, place: int, by: str, most: int | None) -> None:
         sparsity = self._compiled.form.cardinality

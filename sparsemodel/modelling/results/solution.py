@@ -59,8 +59,8 @@ class Solution(Documented, Fitted):
     lower: LowerBound = field(repr=False)
     """What :attr:`bound` and :attr:`status` are read from."""
     readings: float | None = 0.0
-    """How often data in files were read; 0 for data in memory, None for Dask arrays, which are
-    loaded by workers that do not report it."""
+    """How often data in files were read; 0 for data in memory. None where that is not known: Dask
+    arrays are loaded by workers, and an operator may read what it likes; see :attr:`passes`."""
     bytes_read: int | None = 0
     notes: tuple[str, ...] = ()
     nodes: tuple[str, ...] | None = None
