@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.interfaces import FloatArray, IntArray, Objective
+from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, descend_abreast, least_gain
 from sparsemodel.numerics.exchange.quadratics.close_columns import joined, proposals
@@ -21,9 +21,13 @@ from sparsemodel.numerics.exchange.quadratics.perturbations import (
 )
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import searches_for
-from sparsemodel.numerics.exchange.quadratics.runners_up import runners_up
-from sparsemodel.numerics.exchange.removal import clear_from, of_size_beside, with_cheapest_replaced
-from sparsemodel.numerics.exchange.support_factor import has_common_hessian
+from sparsemodel.numerics.exchange.quadratics.runners_up import best_farther, far_from, runners_up
+from sparsemodel.numerics.exchange.removal import (
+    clear_from,
+    most_alike,
+    of_size_beside,
+    with_cheapest_replaced,
+)
 from sparsemodel.numerics.support.hard_threshold import top_k
 
 _DOUBTFUL = 1e-7
@@ -52,20 +56,6 @@ columns have ended at several supports. Of 140 problems with 600 to 3000 columns
 too high so, 15 with few columns throughout."""
 
 
-def exactly_priced(objective: Objective) -> bool:
-    """Return whether single coordinates, one limit and price, have a constant Hessian."""
-    sparsity = objective.cardinality
-    alone = sparsity.plain and sparsity.groups is None and not objective.form.constrained
-    return alone and has_common_hessian(objective)
-
-
-def quadratic_of(objective: Objective) -> tuple[HessianRows, FloatArray]:
-    """Return rows and linear term of an objective, for supports as large as it allows."""
-    origin, sparsity = objective.origin(), objective.cardinality
-    rows = HessianRows(objective, origin, places=min(sparsity.budget, sparsity.units))
-    return rows, rows.reduced_gradient(-objective.gradient(origin))
-
-
 @final
 class ExchangeSearch:
     """A support of a quadratic that is improved exchange by exchange; mutable, one run's own.
@@ -89,6 +79,7 @@ class ExchangeSearch:
         self._most, self._price = most, 2.0 * price
         self._current = Exchanges(rows, linear)
         self._contrast: tuple[Exchanges, bytes, float] | None = None
+        self._apart: bytes | None = None  # the support from which leaps cost much
         self._easy = True  # until searches of few columns end at several supports
         self.exchanges = 0
         """Changes of descents so far."""
@@ -123,15 +114,7 @@ class ExchangeSearch:
         """
         if not self._current.size or not self.contrast > clear_from(0.0):
             return False
-        return self.contrast > clear_from(self._likeness)
-
-    @property
-    def _likeness(self) -> float:
-        """Return how much a member is correlated with a coordinate outside, at most."""
-        members = self._current.coordinates(self._current.members[0])
-        likeness = np.abs(self.rows.rows(members))
-        likeness[:, members] = 0.0
-        return float(likeness.max())
+        return self.contrast > clear_from(most_alike(self._current))
 
     @property
     def contrast(self) -> float:
@@ -141,6 +124,11 @@ class ExchangeSearch:
             cost, gain = -float(now.best()[2][0]), float(now.insertions().max())
             self._contrast = (now, here, cost / gain if gain > 0.0 else math.inf)
         return self._contrast[2]
+
+    @property
+    def apart(self) -> bool:
+        """Return whether the support stands out, or :meth:`leap` found that leaps cost much."""
+        return self.clear or self._apart == self.support.tobytes()
 
     @property
     def sure(self) -> int:
@@ -259,6 +247,20 @@ class ExchangeSearch:
         more = np.union1d(best, top_k(gains, min(_TOGETHER, self._most - now.size)))
         return more if self.rows.ahead(more) else best
 
+    def leap(self) -> bool:
+        """Make two or three exchanges that gain something together; False where none do."""
+        least = far_from(most_alike(self._current)) * float(self._current.insertions().max())
+        gain, places = best_farther(self._current, least)
+        trial = self._current.tiled(1)
+        if gain > self._threshold(trial):
+            trial.reset(places)
+            if _worth(trial, self._price) > self.gain + self._threshold(trial):
+                self._current, self.exchanges = trial, self.exchanges + 2
+                return True
+        if least < -gain < np.inf:
+            self._apart = self.support.tobytes()
+        return False
+
     def swing(self, over: Callable[[], bool]) -> bool:
         """Replace several members at a time; True when that leads to a better support.
 
@@ -373,7 +375,7 @@ class ExchangeSearch:
         columns count half.
         """
         here, among = self._current, None
-        if self._easy or self._likeness <= _ALIKE:
+        if self._easy or most_alike(self._current) <= _ALIKE:
             among = promising(here, wider=not self._easy)
         few, pool = (here, here.columns) if among is None else among
         side_by_side = _ABREAST if few.g.size < _PLENTY else min(most, _ABREAST)
@@ -385,7 +387,9 @@ class ExchangeSearch:
             self._easy, ends = len(ends) == 1, np.sort(here.coordinates(ends), axis=1)
             times = copies if self._easy else max(1, round(copies / 2 / len(ends)))
             values, ends = values.repeat(times), ends.repeat(times, axis=0)
-            if not (self._easy or self._likeness <= _ALIKE) and self.rows.ahead(among[1]):
+            if not (self._easy or most_alike(self._current) <= _ALIKE) and self.rows.ahead(
+                among[1]
+            ):
                 here.fetch(places_of(here, among[1]))  # together: all are searched from now on
         order = np.argsort(-values, kind="stable")
         return values[order], ends[order]
