@@ -11,7 +11,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.numerics import ExchangeSearch, RegressionObjective, Rounds, quadratic_of
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
-from sparsemodel.numerics.exchange.quadratics.runners_up import best_farther
+from sparsemodel.numerics.exchange.quadratics.runners_up import best_leap
 
 
 def alike(seed: int, n: int, p: int) -> Any:
@@ -42,24 +42,31 @@ def test_pairs_and_triples_are_the_best_there_are(seed: int) -> None:
     A, y = alike(seed, 30, 7)
     search = searched(A, y, 3)
     here, home = search._current, set(search.support.tolist())
-    gain, members = best_farther(here)
+    leap = best_leap(here, 0.0)
     others = [set(s) for s in itertools.combinations(range(7), 3)]
     of = {away: [s for s in others if len(s - home) == away] for away in (2, 3)}
     best = {away: max(explained(A, y, s) for s in sets) - search.gain for away, sets in of.items()}
     expected = best[2] if best[2] > 0.0 else max(best.values())
-    np.testing.assert_allclose(gain, expected, atol=1e-10)
-    np.testing.assert_allclose(explained(A, y, members) - search.gain, gain, atol=1e-10)
+    np.testing.assert_allclose(leap.gain, expected, atol=1e-10)
+    reached = explained(A, y, leap.members) - search.gain
+    np.testing.assert_allclose(reached, leap.gain, atol=1e-10)
+    assert leap.far == (leap.gain < 0.0)
+    most = max(explained(A, y, home | {j}) for j in set(range(7)) - home) - search.gain
+    for share, far in ((0.99, True), (1.01, False)):
+        if leap.gain < 0.0:
+            assert best_leap(here, -share * leap.gain / most).far is far
 
 
 def test_three_are_left_out_where_two_cost_too_little() -> None:
     for seed in range(8):
         search = searched(*alike(seed, 30, 9), 4)
-        gain, _ = best_farther(search._current, np.inf)
+        leap = best_leap(search._current, np.inf)
         home = set(search.support.tolist())
         pairs = [s for s in itertools.combinations(range(9), 4) if len(set(s) - home) == 2]
         A, y = alike(seed, 30, 9)
         best = max(explained(A, y, s) for s in pairs) - search.gain
-        assert gain <= best + 1e-10
+        np.testing.assert_allclose(leap.gain, best, atol=1e-10)
+        assert not leap.far
 
 
 @pytest.mark.parametrize("seed", [10, 15, 22, 30, 33])
@@ -125,6 +132,7 @@ def test_a_leap_tells_that_there_are_other_supports() -> None:
 def test_exchanges_of_one_or_of_all_have_no_pairs() -> None:
     A, y = alike(0, 30, 7)
     one = searched(A, y, 1)
-    assert best_farther(one._current)[0] == -np.inf
+    assert best_leap(one._current, 0.0).gain == -np.inf
+    assert not best_leap(one._current, 0.0).far
     assert isinstance(one._current, Exchanges)
     assert not one.leap()

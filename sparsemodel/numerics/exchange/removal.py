@@ -32,14 +32,6 @@ def clear_from(likeness: float) -> float:
     return next((times for most, times in _CLEAR if likeness <= most), np.inf)
 
 
-def most_alike(now: Exchanges) -> float:
-    """Return how much a member of the only support is correlated with a coordinate outside."""
-    members = now.coordinates(now.members[0])
-    likeness = np.abs(now.rows.rows(members))
-    likeness[:, members] = 0.0
-    return float(likeness.max())
-
-
 def with_cheapest_replaced(now: Exchanges, many: int, price: float, refresh: int) -> Exchanges:
     """Return a copy of the only support without its cheapest members, refilled by what gains most.
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import final
+
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray
@@ -55,13 +58,25 @@ def runners_up(here: Exchanges, many: int) -> tuple[IntArray, FloatArray]:
     return (supports if pool is None else pool[supports]), w
 
 
-def best_farther(here: Exchanges, least: float = 0.0) -> tuple[float, IntArray]:
-    """Return what two exchanges gain together at most, or three, and the members after them.
+@final
+@dataclass(frozen=True, slots=True)
+class Leap:
+    """Two or three exchanges together."""
 
-    Three where two cost ``least`` or more. Of those that begin with the best single ones, and of
-    many columns among those that promise most; in units of twice the objective. ``-inf`` where
-    there are none.
+    members: IntArray
+    gain: float
+    """In units of twice the objective, ``-inf`` where there is no leap."""
+    far: bool
+    """Whether all that were looked at cost more than asked for."""
+
+
+def best_leap(here: Exchanges, least: float) -> Leap:
+    """Return the best leap from the only support, of those that begin with the best exchanges.
+
+    Of two exchanges; of three where two cost at least ``least`` times what another coordinate
+    gains. Of many columns, among those that promise most.
     """
+    least *= float(here.insertions().max())
     among = promising(here)
     few, pool = (here, None) if among is None else among
     parents = min(_PARENTS, _NUMBERS // max(1, few.g.size))
@@ -76,8 +91,9 @@ def best_farther(here: Exchanges, least: float = 0.0) -> tuple[float, IntArray]:
             break
         batch = few.tiled(1)
         batch.reset_all(members)
+    gain = best - float(few.explained[0])
     places = found if pool is None else places_of(here, pool[found])
-    return best - float(few.explained[0]), places
+    return Leap(places, gain, far=bool(least < -gain < np.inf))
 
 
 def _neighbours(

@@ -21,13 +21,8 @@ from sparsemodel.numerics.exchange.quadratics.perturbations import (
 )
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import searches_for
-from sparsemodel.numerics.exchange.quadratics.runners_up import best_farther, far_from, runners_up
-from sparsemodel.numerics.exchange.removal import (
-    clear_from,
-    most_alike,
-    of_size_beside,
-    with_cheapest_replaced,
-)
+from sparsemodel.numerics.exchange.quadratics.runners_up import best_leap, far_from, runners_up
+from sparsemodel.numerics.exchange.removal import clear_from, of_size_beside, with_cheapest_replaced
 from sparsemodel.numerics.support.hard_threshold import top_k
 
 _DOUBTFUL = 1e-7
@@ -114,7 +109,15 @@ class ExchangeSearch:
         """
         if not self._current.size or not self.contrast > clear_from(0.0):
             return False
-        return self.contrast > clear_from(most_alike(self._current))
+        return self.contrast > clear_from(self.likeness)
+
+    @property
+    def likeness(self) -> float:
+        """Return how much a member is correlated with a coordinate outside, at most."""
+        members = self._current.coordinates(self._current.members[0])
+        likeness = np.abs(self.rows.rows(members))
+        likeness[:, members] = 0.0
+        return float(likeness.max())
 
     @property
     def contrast(self) -> float:
@@ -249,16 +252,13 @@ class ExchangeSearch:
 
     def leap(self) -> bool:
         """Make two or three exchanges that gain something together; False where none do."""
-        least = far_from(most_alike(self._current)) * float(self._current.insertions().max())
-        gain, places = best_farther(self._current, least)
-        trial = self._current.tiled(1)
-        if gain > self._threshold(trial):
-            trial.reset(places)
+        leap, trial = best_leap(self._current, far_from(self.likeness)), self._current.tiled(1)
+        self._apart = self.support.tobytes() if leap.far else None
+        if leap.gain > self._threshold(trial):
+            trial.reset(leap.members)
             if _worth(trial, self._price) > self.gain + self._threshold(trial):
                 self._current, self.exchanges = trial, self.exchanges + 2
                 return True
-        if least < -gain < np.inf:
-            self._apart = self.support.tobytes()
         return False
 
     def swing(self, over: Callable[[], bool]) -> bool:
@@ -375,7 +375,7 @@ class ExchangeSearch:
         columns count half.
         """
         here, among = self._current, None
-        if self._easy or most_alike(self._current) <= _ALIKE:
+        if self._easy or self.likeness <= _ALIKE:
             among = promising(here, wider=not self._easy)
         few, pool = (here, here.columns) if among is None else among
         side_by_side = _ABREAST if few.g.size < _PLENTY else min(most, _ABREAST)
@@ -387,9 +387,7 @@ class ExchangeSearch:
             self._easy, ends = len(ends) == 1, np.sort(here.coordinates(ends), axis=1)
             times = copies if self._easy else max(1, round(copies / 2 / len(ends)))
             values, ends = values.repeat(times), ends.repeat(times, axis=0)
-            if not (self._easy or most_alike(self._current) <= _ALIKE) and self.rows.ahead(
-                among[1]
-            ):
+            if not (self._easy or self.likeness <= _ALIKE) and self.rows.ahead(among[1]):
                 here.fetch(places_of(here, among[1]))  # together: all are searched from now on
         order = np.argsort(-values, kind="stable")
         return values[order], ends[order]
