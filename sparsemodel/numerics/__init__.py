@@ -18,18 +18,15 @@ from sparsemodel.numerics.duality import (
     weighted,
 )
 from sparsemodel.numerics.exchange.greedy import GreedySupport
+from sparsemodel.numerics.exchange.models import quadratic_of
 from sparsemodel.numerics.exchange.quadratic_swaps import QuadraticSwaps, Swap
 from sparsemodel.numerics.exchange.quadratics.beam import SupportBeam
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
-from sparsemodel.numerics.exchange.quadratics.search import (
-    ExchangeSearch,
-    exactly_priced,
-    quadratic_of,
-)
+from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.removal import removal_costs, separation
 from sparsemodel.numerics.exchange.side_by_side import lowest_near
-from sparsemodel.numerics.exchange.support_factor import SupportFactor
+from sparsemodel.numerics.exchange.support_factor import SupportFactor, exactly_priced
 from sparsemodel.numerics.exchange.swaps import (
     first_improvement,
     insertions,

@@ -372,7 +372,7 @@ def test_a_support_that_stands_out_is_not_perturbed_and_one_with_doubles_is() ->
     A = rng.standard_normal((200, 50))
     b = A[:, :4] @ np.array([3.0, -2.0, 2.0, 1.5]) + 0.3 * rng.standard_normal(200)
     twins = A.copy()
-    twins[:, 10] = A[:, 0] + 0.3 * rng.standard_normal(200)
+    twins[:, 10] = A[:, 0] + 0.2 * rng.standard_normal(200)
     for data, perturbed in ((A, False), (twins, True)):
         w = sm.Variable(50)
         problem = sm.Problem(sm.minimize(sm.squared_loss(data @ w, b)), sm.card(w) <= 4)

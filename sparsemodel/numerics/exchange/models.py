@@ -48,6 +48,13 @@ _JITTER = 1e-10
 """Share of its curvature that is added to a block, which may be singular."""
 
 
+def quadratic_of(objective: Objective) -> tuple[HessianRows, FloatArray]:
+    """Return rows and linear term of an objective, for supports as large as it allows."""
+    origin, sparsity = objective.origin(), objective.cardinality
+    rows = HessianRows(objective, origin, places=min(sparsity.budget, sparsity.units))
+    return rows, rows.reduced_gradient(-objective.gradient(origin))
+
+
 @final
 class ExchangeModels:
     """The prices of insertions and exchanges at one point after another; a run's workspace.

@@ -49,6 +49,7 @@ class Rounds:
         self._seen: set[bytes] = set()
         self.done = 0
         self._improved = self._allowed = 0
+        self._better = False  # whether anything was found
         self._prolonged = False
 
     def count(self, ends: list[bytes], *, better: bool, searches: int = 0) -> None:
@@ -56,7 +57,7 @@ class Rounds:
         self._seen.update(ends)
         self.done += len(ends) + searches
         if better:
-            self._improved = self.done
+            self._improved, self._better = self.done, True
 
     def prolong(self, times: float) -> None:
         """Search ``times`` as long; asked again, no longer still."""
@@ -68,19 +69,23 @@ class Rounds:
         """Let the search go on for so many more rounds in vain: it has improved by other means."""
         self._allowed += more
 
+    def leapt(self) -> None:
+        """Take note of a better support that several exchanges led to: there are others."""
+        self._better = True
+
     def wanted(self, searches: int) -> int:
         """Return how many more are needed of so many ``searches`` for each of their ends.
 
         After an improvement ends tell nothing of that: many.
         """
-        return _ELSE if self._improved else searches * max(1, len(self._seen)) - self.done
+        return _ELSE if self._better else searches * max(1, len(self._seen)) - self.done
 
     def none_better(self, home: bytes, searches: int) -> bool:
         """Return whether some searches have come back to ``home``, and none to a better support.
 
         After so many ``searches`` for each of their ends.
         """
-        back = home in self._seen and not self._improved
+        back = home in self._seen and not self._better
         return back and self.done >= self._effort * searches * len(self._seen)
 
     def note(self, end: bytes) -> None:

@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.interfaces import FloatArray, IntArray, Objective
+from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, descend_abreast, least_gain
 from sparsemodel.numerics.exchange.quadratics.close_columns import joined, proposals
@@ -21,9 +21,8 @@ from sparsemodel.numerics.exchange.quadratics.perturbations import (
 )
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import searches_for
-from sparsemodel.numerics.exchange.quadratics.runners_up import runners_up
+from sparsemodel.numerics.exchange.quadratics.runners_up import best_leap, far_from, runners_up
 from sparsemodel.numerics.exchange.removal import clear_from, of_size_beside, with_cheapest_replaced
-from sparsemodel.numerics.exchange.support_factor import has_common_hessian
 from sparsemodel.numerics.support.hard_threshold import top_k
 
 _DOUBTFUL = 1e-7
@@ -52,20 +51,6 @@ columns have ended at several supports. Of 140 problems with 600 to 3000 columns
 too high so, 15 with few columns throughout."""
 
 
-def exactly_priced(objective: Objective) -> bool:
-    """Return whether single coordinates, one limit and price, have a constant Hessian."""
-    sparsity = objective.cardinality
-    alone = sparsity.plain and sparsity.groups is None and not objective.form.constrained
-    return alone and has_common_hessian(objective)
-
-
-def quadratic_of(objective: Objective) -> tuple[HessianRows, FloatArray]:
-    """Return rows and linear term of an objective, for supports as large as it allows."""
-    origin, sparsity = objective.origin(), objective.cardinality
-    rows = HessianRows(objective, origin, places=min(sparsity.budget, sparsity.units))
-    return rows, rows.reduced_gradient(-objective.gradient(origin))
-
-
 @final
 class ExchangeSearch:
     """A support of a quadratic that is improved exchange by exchange; mutable, one run's own.
@@ -89,6 +74,7 @@ class ExchangeSearch:
         self._most, self._price = most, 2.0 * price
         self._current = Exchanges(rows, linear)
         self._contrast: tuple[Exchanges, bytes, float] | None = None
+        self._apart: bytes | None = None  # the support from which leaps cost much
         self._easy = True  # until searches of few columns end at several supports
         self.exchanges = 0
         """Changes of descents so far."""
@@ -141,6 +127,11 @@ class ExchangeSearch:
             cost, gain = -float(now.best()[2][0]), float(now.insertions().max())
             self._contrast = (now, here, cost / gain if gain > 0.0 else math.inf)
         return self._contrast[2]
+
+    @property
+    def apart(self) -> bool:
+        """Return whether the support stands out, or :meth:`leap` found that leaps cost much."""
+        return self.clear or self._apart == self.support.tobytes()
 
     @property
     def sure(self) -> int:
@@ -258,6 +249,17 @@ class ExchangeSearch:
             return best
         more = np.union1d(best, top_k(gains, min(_TOGETHER, self._most - now.size)))
         return more if self.rows.ahead(more) else best
+
+    def leap(self) -> bool:
+        """Make two or three exchanges that gain something together; False where none do."""
+        leap, trial = best_leap(self._current, far_from(self.likeness)), self._current.tiled(1)
+        self._apart = self.support.tobytes() if leap.far else None
+        if leap.gain > self._threshold(trial):
+            trial.reset(leap.members)
+            if _worth(trial, self._price) > self.gain + self._threshold(trial):
+                self._current, self.exchanges = trial, self.exchanges + 2
+                return True
+        return False
 
     def swing(self, over: Callable[[], bool]) -> bool:
         """Replace several members at a time; True when that leads to a better support.

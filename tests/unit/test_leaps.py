@@ -1,0 +1,138 @@
+"""Two or three exchanges together: what they gain, and what it tells that they gain nothing."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.numerics import ExchangeSearch, RegressionObjective, Rounds, quadratic_of
+from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
+from sparsemodel.numerics.exchange.quadratics.runners_up import best_leap
+
+
+def alike(seed: int, n: int, p: int) -> Any:
+    """Columns that share three factors, and a target of a few of them."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, 3)) @ rng.standard_normal((3, p)) + rng.standard_normal((n, p))
+    return A, A[:, :3] @ np.array([1.0, -1.0, 0.5]) + rng.standard_normal(n)
+
+
+def searched(A: Any, y: Any, k: int) -> ExchangeSearch:
+    """Return a search that has descended to where no single exchange helps."""
+    w = sm.Variable(A.shape[1], name="w")
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= k)
+    search = ExchangeSearch(*quadratic_of(RegressionObjective(problem._compiled().form)), most=k)
+    while not search.descend(1000, lambda: False):
+        pass
+    return search
+
+
+def explained(A: Any, y: Any, support: Any) -> float:
+    """Return twice what the support lowers the mean of half the squares by."""
+    fitted = A[:, list(support)] @ np.linalg.lstsq(A[:, list(support)], y, rcond=None)[0]
+    return float(fitted @ fitted) / y.size
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pairs_and_triples_are_the_best_there_are(seed: int) -> None:
+    A, y = alike(seed, 30, 7)
+    search = searched(A, y, 3)
+    here, home = search._current, set(search.support.tolist())
+    leap = best_leap(here, 0.0)
+    others = [set(s) for s in itertools.combinations(range(7), 3)]
+    of = {away: [s for s in others if len(s - home) == away] for away in (2, 3)}
+    best = {away: max(explained(A, y, s) for s in sets) - search.gain for away, sets in of.items()}
+    expected = best[2] if best[2] > 0.0 else max(best.values())
+    np.testing.assert_allclose(leap.gain, expected, atol=1e-10)
+    reached = explained(A, y, leap.members) - search.gain
+    np.testing.assert_allclose(reached, leap.gain, atol=1e-10)
+    assert leap.far == (leap.gain < 0.0)
+    most = max(explained(A, y, home | {j}) for j in set(range(7)) - home) - search.gain
+    for share, far in ((0.99, True), (1.01, False)):
+        if leap.gain < 0.0:
+            assert best_leap(here, -share * leap.gain / most).far is far
+
+
+def test_three_are_left_out_where_two_cost_too_little() -> None:
+    for seed in range(8):
+        search = searched(*alike(seed, 30, 9), 4)
+        leap = best_leap(search._current, np.inf)
+        home = set(search.support.tolist())
+        pairs = [s for s in itertools.combinations(range(9), 4) if len(set(s) - home) == 2]
+        A, y = alike(seed, 30, 9)
+        best = max(explained(A, y, s) for s in pairs) - search.gain
+        np.testing.assert_allclose(leap.gain, best, atol=1e-10)
+        assert not leap.far
+
+
+@pytest.mark.parametrize("seed", [10, 15, 22, 30, 33])
+def test_a_leap_goes_where_no_single_exchange_leads(seed: int) -> None:
+    A, y = alike(seed, 60, 30)
+    search = searched(A, y, 5)
+    before, home = search.gain, set(search.support.tolist())
+    assert search.leap()
+    assert search.gain > before
+    assert len(set(search.support.tolist()) - home) >= 2
+    np.testing.assert_allclose(search.gain, explained(A, y, search.support), rtol=1e-10)
+
+
+def test_no_leap_is_made_that_gains_nothing() -> None:
+    A, y = alike(0, 60, 30)
+    search = searched(A, y, 5)
+    before = search.gain
+    assert not search.leap()
+    assert search.gain == before
+
+
+def perturbations(monkeypatch: pytest.MonkeyPatch, problem: sm.Problem, **how: Any) -> int:
+    """Return how many times a solve perturbs."""
+    calls = []
+    perturb = ExchangeSearch.perturb
+
+    def counted(self: ExchangeSearch, *args: Any) -> Any:
+        calls.append(1)
+        return perturb(self, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ExchangeSearch, "perturb", counted)
+        problem.solve("exchange", **how)
+    return len(calls)
+
+
+def planted(n: int) -> sm.Problem:
+    """A target of twenty independent columns, two of which hardly count."""
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((n, 200))
+    y = A[:, :20] @ np.array([1.0] * 18 + [0.16, 0.16]) + rng.standard_normal(n)
+    w = sm.Variable(200, name="w")
+    return sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= 20)
+
+
+def test_a_support_from_which_leaps_cost_much_is_not_perturbed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert perturbations(monkeypatch, planted(600)) == 0
+    assert perturbations(monkeypatch, planted(600), effort="high") > 0  # all the same
+    assert perturbations(monkeypatch, planted(190)) > 0  # fewer than ten observations for each
+
+
+def test_a_leap_tells_that_there_are_other_supports() -> None:
+    home = b"home"
+    rounds = Rounds(1.0, 500)
+    rounds.count([home] * 30, better=False)
+    assert rounds.none_better(home, 7)
+    rounds.leapt()
+    assert not rounds.none_better(home, 7)
+
+
+def test_exchanges_of_one_or_of_all_have_no_pairs() -> None:
+    A, y = alike(0, 30, 7)
+    one = searched(A, y, 1)
+    assert best_leap(one._current, 0.0).gain == -np.inf
+    assert not best_leap(one._current, 0.0).far
+    assert isinstance(one._current, Exchanges)
+    assert not one.leap()
