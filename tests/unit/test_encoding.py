@@ -93,6 +93,8 @@ def test_missing_values_are_refused_or_filled(dtype: str) -> None:
         (pd.to_datetime(["2020-01-01"] * N), "neither numbers nor text"),
         (np.array(["2020-01-01"] * N, dtype="datetime64[ns]"), "neither numbers nor text"),
         (np.ones(N, dtype="timedelta64[ns]"), "neither numbers nor text"),
+        (pd.period_range("2019", periods=N, freq="Y"), "neither numbers nor text"),
+        (pd.interval_range(0, N), "neither numbers nor text"),
         ([f"name {i}" for i in range(N)], "hardly categories"),
         ([(1, 2)] * N, "holds tuple"),
     ],
@@ -102,6 +104,14 @@ def test_columns_that_mean_nothing_are_named(column: Any, said: str) -> None:
         sm.encode(FRAME.assign(odd=column))
     with pytest.raises(sm.DataTypeError, match=r"takes a DataFrame, not ndarray"):
         sm.encode(np.eye(3))
+
+
+@pytest.mark.parametrize("make", [pd.date_range, pd.period_range])
+def test_dates_are_not_sent_to_what_refuses_them_as_well(make: Any) -> None:
+    frame = pd.DataFrame({"a": np.ones(3), "odd": make("2019", periods=3)})
+    with pytest.raises(sm.DataTypeError, match=r"'odd' of .*make numbers of it") as raised:
+        sm.as_design(frame)
+    assert "encode" not in str(raised.value)
 
 
 def test_a_constant_category_adds_nothing() -> None:

@@ -167,3 +167,24 @@ def test_many_observations_are_balanced_in_a_few_steps(seed, monkeypatch):
     moved = np.clip(slopes + theta, -ends, ends)
     assert abs(c @ moved) <= 1e-15 * float(c @ np.abs(moved))
     assert len(calls) <= 12
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_classes_are_balanced_whatever_the_units_of_free_columns(seed, monkeypatch):
+    rng, n, q, calls = np.random.default_rng(seed), 400, 6, []
+    F = rng.standard_normal((n, q)) * 10.0 ** rng.uniform(-4.0, 4.0, q)
+    scores, W, V = rng.standard_normal((n, 3)), sm.Variable((2, 3)), sm.Variable((q, 3))
+    goal = sm.multinomial_loss(rng.standard_normal((n, 2)) @ W + F @ V, scores.argmax(axis=1))
+    limits = sm.card(W, axis=1) <= 1
+    form = sm.Problem(sm.minimize(goal + sm.ridge(W, 0.1)), limits).form
+    term = form.terms[0]
+    a = term.loss.derivative(3.0 * rng.standard_normal((n, 3)), term.target)
+    columns = unpenalised.free_columns(form, unpenalised.unbounded_coordinates(form))
+    total = MultinomialLoss.total
+    monkeypatch.setattr(
+        MultinomialLoss, "total", lambda *given: (calls.append(1), total(*given))[1]
+    )
+    slopes = term.weights[:, None] * unpenalised._tilted(form, columns[0], a)
+    left, size = np.abs(columns[0].T @ slopes), np.abs(columns[0].T) @ np.abs(slopes)
+    assert np.all(left <= 1e-13 * size)
+    assert len(calls) <= 20

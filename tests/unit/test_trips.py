@@ -44,7 +44,9 @@ def data(rows, features, seed=0):
 
 @pytest.mark.unrefereed("calls of workers are counted, and the referee calls as well")
 def test_a_search_asks_for_what_comes_next_in_one_trip(trips):
-    A, b = data(200, 20)
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((200, 20)) * rng.uniform(0.2, 5.0, 20) + 1.0
+    b = A[:, [2, 7, 11]] @ [1.0, -2.0, 1.5] + rng.standard_normal(200)
     near, far = (
         declared(design, np.where(b > 0.0, 1.0, -1.0), sm.logistic_loss, 3)
         for design in (A, da.from_array(A, chunks=(64, 20)))

@@ -282,8 +282,7 @@ def _shifted(
     ends = [term.loss.dual_interval(term.target) for term in form.terms]  # type: ignore[attr-defined]
     stacked = np.concatenate(columns)
     weights = np.concatenate([term.weights for term in form.terms])
-    stacked = stacked / _positive(np.abs(stacked).max(axis=0, initial=0.0))
-    stacked = stacked / _positive(np.sqrt(weights @ np.square(stacked)))
+    stacked = _of_unit_size(stacked, weights)
     many = duals[0].ndim > 1
     outputs = duals[0].shape[1] if many else 1
     sizes = np.cumsum([c.shape[0] for c in columns])[:-1]
@@ -298,6 +297,11 @@ def _shifted(
         out[:, m] = np.clip(a + stacked @ theta, lower, upper)
     parts = np.split(out, sizes)
     return tuple(np.ascontiguousarray(part if many else part[:, 0]) for part in parts)
+
+
+def _of_unit_size(columns: FloatArray, weights: FloatArray) -> FloatArray:
+    columns = columns / _positive(np.abs(columns).max(axis=0, initial=0.0))
+    return columns / _positive(np.sqrt(weights @ np.square(columns)))
 
 
 def _column(v: FloatArray, m: int) -> FloatArray:
@@ -349,14 +353,17 @@ def _tilted(form: SparseRegression, columns: FloatArray, a: FloatArray) -> Float
     term = form.terms[0]
     loss: Any = term.loss
     y, c = term.target, term.weights
+    columns = _of_unit_size(columns, c)
     start = loss.link(np.maximum(loss.chances(a, y), _ROOM))
     b = np.zeros((columns.shape[1], a.shape[1]))
     z = start
-    value = loss.total(z, y, c)
+    value, last, idle = loss.total(z, y, c), math.inf, 0
     for _ in range(_NEWTON_STEPS):
         g = loss.gradient(z, y, c)
         residual = columns.T @ g
-        if np.abs(residual).max() <= 4.0 * U * float(np.abs(g).sum()):
+        left = float(np.linalg.norm(residual))
+        idle += left >= last
+        if np.abs(residual).max() <= 4.0 * U * float(np.abs(g).sum()) or idle > _IDLE:
             break
         hessian = np.empty((b.size, b.size))
         unit = np.zeros(b.size)
@@ -367,10 +374,13 @@ def _tilted(form: SparseRegression, columns: FloatArray, a: FloatArray) -> Float
             unit[j] = 0.0
         step = -least_squares(hessian, residual.ravel(), rcond=1e-13).reshape(b.shape)
         slope, length = float(np.vdot(residual, step)), 1.0
+        # As in _balance_newton: values that differ by their rounding decide nothing.
+        noise = 4.0 * U * math.sqrt(z.size) * abs(value)
+        last = left if -slope <= noise else math.inf
         for _ in range(50):
             ahead = z + length * (columns @ step)
             following = loss.total(ahead, y, c)
-            if following <= value + 1e-4 * length * slope + 1e-15 * abs(value):
+            if following <= value + 1e-4 * length * slope + noise:
                 break
             length *= 0.5
         z, value = ahead, following

@@ -101,8 +101,21 @@ def frame_of_dask(frame: Any, where: str) -> Any:
     return (frame if plain else frame.astype(np.float64)).to_dask_array(lengths=True)
 
 
+def _of_times(dtype: Any) -> bool:
+    """Return whether a column holds dates, times between them, periods or intervals."""
+    named = type(dtype).__name__ in ("PeriodDtype", "IntervalDtype")
+    return named or getattr(dtype, "kind", "O") in "mM"
+
+
 def _check_kinds(dtypes: Any, frame: Any, where: str) -> None:
     kinds = [getattr(dtype, "kind", "O") for dtype in dtypes]
+    pairs = list(zip(frame.columns, dtypes, strict=True))
+    times = [(str(name), dtype) for name, dtype in pairs if _of_times(dtype)]
+    if times:  # which encode() refuses, too
+        raise DataTypeError(
+            f"{where} has a column {times[0][0]!r} of {times[0][1]}, which is neither numbers nor "
+            "text; make numbers of it (of dates, days since one of them), or leave it out."
+        )
     bad = [str(name) for name, kind in zip(frame.columns, kinds, strict=True) if kind not in _REAL]
     if bad:
         listed = ", ".join(repr(name) for name in bad[:5]) + (", ..." if len(bad) > 5 else "")
