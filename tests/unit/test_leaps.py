@@ -136,6 +136,7 @@ def test_exchanges_of_one_or_of_all_have_no_pairs() -> None:
     assert not best_leap(one._current, 0.0).far
     assert isinstance(one._current, Exchanges)
     assert not one.leap()
+    assert not searched(A, np.zeros(30), 2).leap()  # nothing is chosen
 
 
 def chances(loss: Any, n: int, seed: int) -> sm.Problem:

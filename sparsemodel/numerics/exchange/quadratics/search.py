@@ -252,6 +252,8 @@ class ExchangeSearch:
 
     def leap(self) -> bool:
         """Make two or three exchanges that gain something together; False where none do."""
+        if self.size < 2:
+            return False
         leap = best_leap(self._current, far_from(self.likeness))
         self._apart = self.support.tobytes() if leap.far else None
         there = self._current.coordinates(leap.members)
