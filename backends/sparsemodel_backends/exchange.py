@@ -28,7 +28,9 @@ from sparsemodel.numerics import (
     SupportBeam,
     cheap_columns,
     exactly_priced,
+    observations,
     quadratic_of,
+    telling,
 )
 
 _WORK = 2**24
@@ -55,10 +57,6 @@ few, how many times as long that is searched for, and prices times units up to w
 problems without noise, 36 to 64 x 256 with 13 to 24 units, other methods recovered the support in 4
 where this one did not, with it in none, in 61 ms in place of 38. Of 48 of noise, 30 to 100 rows
 with 8 to 15 units, one ended 11 % lower; the longest took 350 ms in place of 160."""
-_ROWS = 10
-"""Observations for each unit from which leaps are tried and tell whether to perturb: with fewer,
-supports far away explain as much. Of 85 problems with squared losses 6 ended up to 38 % higher by
-leaps from there, three of them genes with six observations for each unit."""
 _DEAR, _DEARER, _GROUPED = 1.0 / 2.0, 1.0 / 6.0, 2.0
 """Effort where the objective judges what a model found, where every change of a support is a
 minimisation, and where groups have exact prices, in units of that for quadratics. Of 38 problems
@@ -291,25 +289,12 @@ def _nearly_fits(objective: Objective, point: Point) -> bool:
     form, sparsity = objective.form, objective.cardinality
     if not isinstance(form, SparseRegression) or sparsity.priced:
         return False
-    n, p, k = _rows(objective), sparsity.units, sparsity.budget
+    n, p, k = observations(objective), sparsity.units, sparsity.budget
     if not (2 * k <= n <= 4 * k and n < p and k * k * p <= _SMALL):
         return False
     floor = objective.infimum()
     whole = objective.origin().value - floor
     return bool(np.isfinite(floor) and point.value - floor <= _NEARLY * whole)
-
-
-def _rows(objective: Objective) -> int:
-    """Return how many observations there are; 0 where it is not a sum over them."""
-    form = objective.form
-    if not isinstance(form, SparseRegression):
-        return 0
-    return sum(int(term.target.shape[0]) for term in form.terms)
-
-
-def _telling(objective: Objective, search: ExchangeSearch) -> bool:
-    """Return whether so few units explain so much that supports far away are not as good."""
-    return _rows(objective) >= _ROWS * search.size
 
 
 def _quadratic(
@@ -321,7 +306,7 @@ def _quadratic(
         budget = max(1, _WORK // max(1, objective.shape[0] * objective.cardinality.budget))
         at_rest = search.descend(budget, over)
         going = at_rest and not (state.rounds.enough or over() or objective.cardinality.price)
-        if going and _telling(objective, search) and not search.clear and search.leap():
+        if going and telling(objective, search.size) and not search.clear and search.leap():
             at_rest = False
             state.rounds.leapt()
         point = _point(objective, search)

@@ -30,8 +30,10 @@ from sparsemodel.numerics.exchange.support_factor import SupportFactor, exactly_
 from sparsemodel.numerics.exchange.swaps import (
     first_improvement,
     insertions,
+    observations,
     removal_order,
     share_left,
+    telling,
 )
 from sparsemodel.numerics.exchange.trials import ExchangeTrials
 from sparsemodel.numerics.forward_backward import forward_backward_path
@@ -112,6 +114,7 @@ __all__ = [
     "minimise_restricted",
     "newton_solver",
     "normalised_step",
+    "observations",
     "predictions",
     "primal_of",
     "project",
@@ -131,6 +134,7 @@ __all__ = [
     "share_left",
     "shrink_dual",
     "support_units",
+    "telling",
     "top_k",
     "unpenalised_free",
     "weighted",

@@ -136,3 +136,40 @@ def test_exchanges_of_one_or_of_all_have_no_pairs() -> None:
     assert not best_leap(one._current, 0.0).far
     assert isinstance(one._current, Exchanges)
     assert not one.leap()
+    assert not searched(A, np.zeros(30), 2).leap()  # nothing is chosen
+
+
+def chances(loss: Any, n: int, seed: int) -> sm.Problem:
+    """Labels or counts of ten independent columns in a hundred, two of which hardly count."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, 100))
+    z = A[:, :10] @ np.array([1.0] * 8 + [0.35, 0.35])
+    if loss is sm.poisson_loss:
+        y = rng.poisson(np.exp(0.3 * z)).astype(float)
+    else:
+        y = np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-z)), 1.0, -1.0)
+    w = sm.Variable(100, name="w")
+    return sm.Problem(sm.minimize(loss(A @ w, y)), sm.card(w) <= 10)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_leaps_in_a_model_tell_as_much_where_curvatures_are_bounded(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    assert perturbations(monkeypatch, chances(sm.logistic_loss, 400, seed)) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(ExchangeSearch, "surrounded", False)
+        assert perturbations(patch, chances(sm.logistic_loss, 400, seed)) > 0
+
+
+def test_they_are_not_asked_where_curvatures_have_no_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+    monkeypatch.setattr(ExchangeSearch, "surrounded", property(lambda self: asked.append(1)))
+    for seed in range(4):
+        chances(sm.poisson_loss, 400, seed).solve("exchange")
+    assert not asked
+    for seed in range(4):
+        chances(sm.logistic_loss, 400, seed).solve("exchange")
+    assert asked

@@ -12,6 +12,7 @@ from sparsemodel.interfaces import (
     Objective,
     Point,
     RestrictedSolver,
+    SparseRegression,
     coordinate_scores,
 )
 from sparsemodel.numerics.curvatures.curvature import cheap_columns
@@ -26,6 +27,10 @@ _INDEPENDENT = 1e-9
 """Fraction of its square norm that a column must keep to be worth adding."""
 _DOUBTED = 5.0
 """How many times farther from what a model promised the next insertion may gain than the last."""
+_ROWS = 10
+"""Observations for each unit from which it tells something what leaps cost: with fewer, supports
+far away explain as much. Of 85 problems with squared losses 6 ended up to 38 % higher by leaps from
+there, three of them genes with six observations for each unit."""
 _ROUGH = 1e-6
 """Accuracy of the restricted minimisations that only compare supports."""
 
@@ -150,3 +155,21 @@ def share_left(objective: Objective, point: Point) -> float:
     if not (np.isfinite(infimum) and point.value < top):
         return 1.0
     return max((point.value - infimum) / (top - infimum), 1e-12)
+
+
+def observations(objective: Objective) -> int:
+    """Return how many observations there are; 0 where the objective is not a sum over them."""
+    form = objective.form
+    if not isinstance(form, SparseRegression):
+        return 0
+    return sum(int(term.target.shape[0]) for term in form.terms)
+
+
+def telling(objective: Objective, size: int) -> bool:
+    """Return whether so few units explain so much that supports far away are not as good."""
+    return observations(objective) >= _ROWS * size
+
+
+def steady(objective: Objective) -> bool:
+    """Return whether second derivatives are bounded, so that a model says something far away."""
+    return isinstance(objective.form, SparseRegression) and objective.form.traits.lipschitz

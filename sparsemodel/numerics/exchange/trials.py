@@ -21,7 +21,7 @@ from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.side_by_side import RANKED, lowest_first, side_by_side
-from sparsemodel.numerics.exchange.swaps import share_left
+from sparsemodel.numerics.exchange.swaps import share_left, steady, telling
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.thresholding import thresholded
@@ -87,8 +87,6 @@ class ExchangeTrials:
         self._plain = sparsity.groups is None and sparsity.bare and not constrained
         self._compared: bytes | None = None  # the support whose runners-up were judged last
         self._started = False  # afresh, thinned: the starts are always the same
-        self._free = np.zeros(objective.shape[0], dtype=bool)
-        self._free[sparsity.free] = True
 
     @property
     def searchable(self) -> bool:
@@ -140,10 +138,9 @@ class ExchangeTrials:
         return following
 
     def clear(self, point: Point) -> bool:
-        """Return whether the support stands out in a model; not if classes are nearly separable."""
-        search = self._search(point) if self._plain else None
-        left = share_left(self._objective, point)
-        return search is not None and left > _SEPARATED and search.clear
+        """Return whether the support stands out in the model at ``point``, if that tells of it."""
+        search = self._modelled(point)
+        return search is not None and search.clear
 
     def afresh(self, point: Point, rounds: Rounds) -> Point | None:
         """Descend from a grown support, GraSP's and IIHT's, then by models without a unit each.
@@ -195,10 +192,7 @@ class ExchangeTrials:
         )
 
     def round(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> Point | None:
-        """Descend from perturbations of ``point``; return a better point if one is found.
-
-        Where the model is one of single coordinates it is searched, and the objective judges ends.
-        """
+        """Descend from perturbations of ``point``, in the model first; return a better point."""
         return self._best(point, self._starts(point, rng, rounds), rounds)
 
     def beside(self, point: Point, rounds: Rounds) -> Point | None:
@@ -221,10 +215,19 @@ class ExchangeTrials:
 
     def conclusive(self, point: Point) -> bool:
         """Return whether no other support is worth looking for, as it stands out or is judged."""
-        search = self._search(point) if self._compared == point.support.tobytes() else None
-        if search is None or share_left(self._objective, point) <= _SEPARATED:
-            return self.clear(point)
-        return search.clear or search.contrast >= next(c for k, c in _SURE if search.size <= k)
+        search = self._modelled(point)
+        if search is None or search.clear:
+            return search is not None
+        judged = self._compared == point.support.tobytes()
+        if judged and search.contrast >= next(c for k, c in _SURE if search.size <= k):
+            return True
+        alone = steady(self._objective) and not (self._models.rare or self._models.shared)
+        return alone and telling(self._objective, search.size) and search.surrounded
+
+    def _modelled(self, point: Point) -> ExchangeSearch | None:
+        """Return the search in the model at ``point``; none if classes are nearly separable."""
+        search = self._search(point) if self._plain else None
+        return search if share_left(self._objective, point) > _SEPARATED else None
 
     def _best(self, point: Point, starts: Iterable[Point], rounds: Rounds) -> Point | None:
         """Return the best end of descents, where that is better than ``point``."""
@@ -269,7 +272,7 @@ class ExchangeTrials:
         return point
 
     def _counted(self, point: Point) -> IntArray:
-        return point.support[~self._free[point.support]]
+        return point.support[self._objective.cardinality.counted[point.support]]
 
     def better(self, new: Point, old: Point) -> bool:
         """Return whether one point is better than another by more than rounding."""

@@ -252,14 +252,17 @@ class ExchangeSearch:
 
     def leap(self) -> bool:
         """Make two or three exchanges that gain something together; False where none do."""
-        leap, trial = best_leap(self._current, far_from(self.likeness)), self._current.tiled(1)
+        if self.size < 2:
+            return False
+        leap = best_leap(self._current, far_from(self.likeness))
         self._apart = self.support.tobytes() if leap.far else None
-        if leap.gain > self._threshold(trial):
-            trial.reset(leap.members)
-            if _worth(trial, self._price) > self.gain + self._threshold(trial):
-                self._current, self.exchanges = trial, self.exchanges + 2
-                return True
-        return False
+        there = self._current.coordinates(leap.members)
+        return leap.gain > self._threshold(self._current) and self.replaced(there)
+
+    @property
+    def surrounded(self) -> bool:
+        """Return whether leaps cost so much that none lowers the loss that this is a model of."""
+        return best_leap(self._current, far_from(self.likeness, exact=False)).far
 
     def swing(self, over: Callable[[], bool]) -> bool:
         """Replace several members at a time; True when that leads to a better support.
