@@ -304,3 +304,19 @@ def test_no_column_is_taken_for_zero_in_any_unit(unit, intercept):
         kept = 4 if intercept else 3
         assert np.concatenate(unpenalised.distinct([one])).shape == (9, kept)
         assert len(arithmetic.distinct([one])) == kept
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_equal_columns_are_proved_where_a_bound_holds_one_of_them(seed: int) -> None:
+    """The slope of the other one at its bound is zero but for rounding, and led on without end."""
+    r = np.random.default_rng([5, seed])
+    a = r.normal(size=(14, 5))
+    a[:, 3], a[:, 4] = a[:, 1], -a[:, 0]
+    b = np.sign(r.normal(size=14))
+    w, c = sm.Variable(5, name="w"), sm.Variable(name="c")
+    goal = sm.minimize(sm.squared_hinge_loss(a @ w + c, b))
+    problem = sm.Problem(goal, [sm.card(w) <= 2, w >= 0])
+    problem.solve()
+    proof = problem.prove(time_limit=20)
+    assert proof.relative_gap <= 1e-4
+    verify(proof, problem.form)
