@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -304,3 +305,38 @@ def test_no_column_is_taken_for_zero_in_any_unit(unit, intercept):
         kept = 4 if intercept else 3
         assert np.concatenate(unpenalised.distinct([one])).shape == (9, kept)
         assert len(arithmetic.distinct([one])) == kept
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_equal_columns_are_proved_where_a_bound_holds_one_of_them(seed: int) -> None:
+    """The slope of the other one at its bound is zero but for rounding, and led on without end."""
+    r = np.random.default_rng([5, seed])
+    a = r.normal(size=(14, 5))
+    a[:, 3], a[:, 4] = a[:, 1], -a[:, 0]
+    b = np.sign(r.normal(size=14))
+    w, c = sm.Variable(5, name="w"), sm.Variable(name="c")
+    goal = sm.minimize(sm.squared_hinge_loss(a @ w + c, b))
+    problem = sm.Problem(goal, [sm.card(w) <= 2, w >= 0])
+    problem.solve()
+    proof = problem.prove(time_limit=20)
+    assert proof.relative_gap <= 1e-4
+    verify(proof, problem.form)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_equal_columns_are_proved_beside_an_inactive_constraint(seed: int, tmp_path: Path) -> None:
+    """Negative columns differ in the row of the constraint alone, whose multiplier is zero."""
+    r = np.random.default_rng([6, seed])
+    a = r.normal(size=(14, 6))
+    a[:, 3], a[:, 4] = -a[:, 1], -a[:, 0]
+    b = np.sign(a[:, 0] + r.normal(size=14))
+    w = sm.Variable(6, name="w")
+    goal = sm.minimize(sm.logistic_loss(a @ w, b))
+    problem = sm.Problem(goal, [sm.card(w) <= 2, w.sum() <= 0.5])
+    problem.solve()
+    proof = problem.prove(time_limit=20)
+    assert proof.relative_gap <= 1e-4
+    verify(proof, problem.form)
+    proof.save(tmp_path / "c.json")
+    np.savez(tmp_path / "d.npz", A=a, b=b)
+    assert main([str(tmp_path / "c.json"), str(tmp_path / "d.npz")]) == 0

@@ -56,6 +56,9 @@ _MUCH = 1e3
 _SLIGHT = 1e-8
 """Share of the objective at zero that a norm may cost for dual points to have room."""
 
+_NOTHING = 1e-6
+"""Share of the largest coordinate below which one may be what minimisation leaves of zero."""
+
 _ROUNDS = 30
 """How often slopes of eigenvalues are added before the others are found anew."""
 _SETTLED = 1e-12
@@ -212,8 +215,8 @@ def slopes_at(
     it. Least squares; of eigenvalues those slopes are added that lessen what is left most, until
     there are none. ``duals`` are those of the first terms, predictions without a conjugate; a
     product with the transpose of each.
-    Eigenvalues at an end may hold entries at zero: beside them the gradient vanishes on all of
-    ``on``, those that are free or nonzero if it is None.
+    Constraints may hold coordinates at zero: the gradient vanishes on all of ``on`` as well, those
+    that are free if it is None.
     """
     gradient = form.ridge * x
     for term, a in zip(form.terms, duals, strict=False):
@@ -221,9 +224,8 @@ def slopes_at(
         known = term.traits.conjugable
         g = term.weights * a if known else term.loss.gradient(a, term.target, term.weights)
         gradient = gradient + term.design.rmatvec(g)
-    moving, normals = x != 0.0, [norm.normals(x) for norm in rows.norms]
-    if any(isinstance(norm, SpectrumLimit) for norm in rows.norms):
-        moving |= ~form.sparsity.counted if on is None else on
+    normals = [norm.normals(x) for norm in rows.norms]
+    moving = (x != 0.0) | (~form.sparsity.counted if on is None else on)
     goal = _SETTLED * float(np.linalg.norm(gradient[moving]))
     for _ in range(_ROUNDS):
         first, shares, left = _fitted(form.box, rows, x, moving, normals, gradient)
@@ -256,7 +258,7 @@ def _fitted(
     from scipy.optimize import lsq_linear
 
     value = rows.matrix @ x
-    size = ACTIVE * (np.abs(rows.matrix) @ np.abs(x))
+    size = ACTIVE * (np.abs(rows.matrix) @ np.maximum(np.abs(x), _NOTHING * np.abs(x).max()))
     at_lower, at_upper = value <= rows.lower + size, value >= rows.upper - size
     active, left = at_lower | at_upper, np.where(moving, -gradient, 0.0)
     tiny = np.finfo(np.float64).tiny

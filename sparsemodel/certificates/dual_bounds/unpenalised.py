@@ -26,6 +26,7 @@ from sparsemodel.interfaces import (
     FloatArray,
     IntArray,
     SparseRegression,
+    Term,
 )
 from sparsemodel.interfaces.numeric import least_squares
 from sparsemodel.numerics.budget import budget, gram_cost, inverse_cost
@@ -109,7 +110,12 @@ def exact_neighbour(
     """
     if not budget().fits(gram_cost(sum(len(c) for c in columns), columns[0].shape[1])):
         return "there is no time to balance so many coordinates without ridge"
-    scaled = distinct(columns)
+    scaled = distinct(
+        [
+            np.where(_idle(term, a, near)[:, None], 0.0, c)
+            for term, c, a, near in zip(form.terms, columns, duals, already, strict=True)
+        ]
+    )
     if any(np.any(np.abs(c) > _LARGEST) for c in scaled):
         return "a column without ridge has entries of too many orders of magnitude"
     residual = _residuals(form, scaled, duals, already)
@@ -148,6 +154,15 @@ def exact_neighbour(
         "no dual point nearby balances the coordinates without ridge "
         "(their columns may be linearly dependent)"
     )
+
+
+def _idle(term: Term, a: FloatArray, near: FloatArray) -> BoolArray:
+    """Return the observations whose dual variable is zero and stays so, as if they were not there.
+
+    Such are inactive linear constraints, beside which equal columns of the data are equal.
+    """
+    zero = _rowwise_max(np.abs(a)) + _rowwise_max(near) == 0.0
+    return np.asarray(zero & (_rowwise_min(domain_slack(term, a)) <= 0.0))
 
 
 def _units(

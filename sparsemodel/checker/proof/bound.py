@@ -207,8 +207,12 @@ def _balanced(problem: Problem, duals: list[Number], zero: Any) -> list[Number] 
     With ``B`` the columns ``zero``, made orthonormal but for rounding, and ``R`` the observations
     with room in their domain, ``a - R B y`` with ``(B' C R B) y = B' C a`` is one.
     """
-    zero = zero[distinct([t.matrix[:, zero] for t in problem.terms])]
     pairs = list(zip(problem.terms, duals, strict=True))
+    # Rows that are zero and stay so are as if they were not there.
+    seen = [~((_sizes(a) == 0.0) & (_room(t, a) <= 0.0)) for t, a in pairs]
+    zero = zero[
+        distinct([on[:, None] * t.matrix[:, zero] for (t, _), on in zip(pairs, seen, strict=True)])
+    ]
     sums = reduce(add, (t.A[:, zero].T @ t.weighted(a) for t, a in pairs))
     if np.all(high(abs(sums)) == 0):
         return duals
@@ -236,6 +240,12 @@ def _balanced(problem: Problem, duals: list[Number], zero: Any) -> list[Number] 
         if all(np.all(_room(t, a)[on] >= 0) for (t, *_, on), a in zip(each, found, strict=True)):
             return found
     return None
+
+
+def _sizes(a: Number) -> Any:
+    """Return the largest sizes of the entries of rows."""
+    size = high(abs(a))
+    return size if size.ndim == 1 else size.max(axis=1)
 
 
 def _room(term: Term, a: Number) -> Any:

@@ -20,12 +20,7 @@ from sparsemodel.certificates.dual_bounds.diagonal_shift import (
     hessian,
     squares_hold,
 )
-from sparsemodel.certificates.dual_bounds.witness import (
-    derivatives,
-    extracted,
-    from_gradients,
-    from_point,
-)
+from sparsemodel.certificates.dual_bounds.witness import extracted
 from sparsemodel.certificates.proving.bounder import (
     Aim,
     Finished,
@@ -35,7 +30,7 @@ from sparsemodel.certificates.proving.bounder import (
     goal_of,
     proved_of,
 )
-from sparsemodel.certificates.proving.dual.slopes import at_minimum, refuting
+from sparsemodel.certificates.proving.dual.slopes import at_minimum, refuting, witness_at
 from sparsemodel.certificates.proving.dual.subproblem import restricted, scattered
 from sparsemodel.certificates.proving.dual.world import World, loose_coordinates, reading_cost
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
@@ -43,7 +38,7 @@ from sparsemodel.certificates.relaxation import relax, relax_extracted
 from sparsemodel.certificates.relaxation.extracted import ExtractedRelaxation
 from sparsemodel.certificates.relaxation.state import State
 from sparsemodel.certificates.statements.certificate import Witness
-from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
+from sparsemodel.interfaces import FloatArray, IntArray, Point, SparseRegression
 from sparsemodel.numerics.budget import Budget
 
 _SHRINK = 0.7
@@ -223,18 +218,22 @@ class DualPart(NodeBounder):
         if point is None:
             return None
         own = point.x[self._coordinates]
-        if box is not None:
-            loose = loose & (own > box.lower) & (own < box.upper)
-        balanced = np.flatnonzero(_rows(loose))
-        witness: Witness | None = None
-        if self._form.traits.has_hessian:
-            witness = from_point(sloped, own, balanced)
-        else:
-            known = point.duals or ()
-            more = sloped.terms[len(known) :]  # slopes of linear constraints, and what they miss by
-            rest = [t.weights * a for t, a in zip(more, derivatives(more, own), strict=True)]
-            witness = from_gradients(sloped, (*known, *rest), balanced)
-        return None if witness is None else self._relaxed(own, witness, False, balanced)
+        inner = loose if box is None else loose & (own > box.lower) & (own < box.upper)
+        balanced = np.flatnonzero(_rows(inner))
+        found: Relaxed | None = self._balanced(sloped, point, own, balanced)
+        if found is None or found.minorant is None:
+            return found
+        # At a bound as well, where rounding would lead the slope on without end.
+        endless = self.units[inside & np.isinf(found.minorant.gains)]
+        more = (_rows(loose) > 0.0) & np.isin(world.unit[self._coordinates], endless)
+        every = np.union1d(balanced, np.flatnonzero(more))
+        again: Relaxed | None = self._balanced(sloped, point, own, every) if more.any() else None
+        return found if again is None or again.minorant is None else again
+
+    def _balanced(self, sloped: SparseRegression, point: Point, own: Any, at: Any) -> Any:
+        """Return what a minimum proves where the slopes ``at`` vanish; None for nothing."""
+        witness = witness_at(sloped, point, own, at)
+        return None if witness is None else self._relaxed(own, witness, False, at)
 
     def _relaxed(
         self, x: FloatArray, witness: Witness, interrupted: bool, balanced: IntArray | None = None

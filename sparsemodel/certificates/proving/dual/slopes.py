@@ -6,7 +6,8 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.multipliers import refutation, slopes_at
 from sparsemodel.certificates.arithmetic.row_prices import row_term, with_slopes
-from sparsemodel.certificates.dual_bounds.witness import derivatives
+from sparsemodel.certificates.dual_bounds.witness import derivatives, from_gradients, from_point
+from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.certificates.statements.numbers import Rows
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, Point, SparseRegression
 
@@ -41,3 +42,18 @@ def refuting(
         return with_slopes(form, form.terms[place].target + away)
     except ValueError:  # towards an end that is not there
         return form
+
+
+def witness_at(
+    sloped: SparseRegression, point: Point, own: FloatArray, balanced: IntArray
+) -> Witness | None:
+    """Return the dual point of a minimum whose slopes ``balanced`` are to vanish.
+
+    ``own`` are its coordinates here, and ``sloped`` has the slopes of linear constraints for it.
+    """
+    if sloped.traits.has_hessian:
+        return from_point(sloped, own, balanced)
+    known = point.duals or ()
+    more = sloped.terms[len(known) :]  # slopes of linear constraints, and what they miss by
+    rest = [t.weights * a for t, a in zip(more, derivatives(more, own), strict=True)]
+    return from_gradients(sloped, (*known, *rest), balanced)
