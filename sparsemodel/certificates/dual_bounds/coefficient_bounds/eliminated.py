@@ -29,6 +29,7 @@ from sparsemodel.certificates.arithmetic.rounding import U, gamma, norm_up, sums
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.centred import centred, intercept
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
+from sparsemodel.interfaces.numeric import viewed
 
 _INDEPENDENT = 1e-8
 """Least eigenvalue of the scaled free columns that is worth an elimination."""
@@ -37,7 +38,7 @@ _CLOSE, _MOST = 5e-7, 1000
 """How close to one the correlation of equal columns comes out, and pairs that are compared."""
 
 _SINGLE = 2.0**-24
-_STRIP = 256
+_STRIP = 64
 """Rows that are scaled at a time."""
 
 
@@ -171,15 +172,14 @@ def _rows(
 
     A strip of rows at a time, so that nothing else is as large.
     """
-    size, every = counted.size, counted.size == q.linear.size
+    size = counted.size
     out = np.empty((size, size), dtype=np.float32)
     for first in range(0, size, _STRIP):
         rows = slice(first, first + _STRIP)
-        own = q.hessian[counted[rows]]
-        strip = own if every else own[:, counted]
+        strip = q.hessian[viewed(counted[rows])][:, viewed(counted)]
         if solved.size:
-            strip -= solved[:, rows].T @ solved
-        strip *= factors[rows, None]
+            strip = strip - solved[:, rows].T @ solved
+        strip = strip * factors[rows, None]
         np.multiply(strip, factors, out=out[rows], casting="same_kind")
     return out
 
