@@ -158,7 +158,9 @@ def test_the_best_gain_is_found_in_steps(k):
         m, g = B.T @ B, B.T @ rng.standard_normal(12)
         chosen, step, gain = np.full(3, -1), int(rng.integers(1, 4)), 0.0
         for first in range(0, c, step):
-            gain = best_gain(m, g, k, first, min(first + step, c), chosen, gain)
+            last, offset = min(first + step, c), first if k < 3 else 0
+            part = np.ascontiguousarray(m[first:last, first:]) if k < 3 else m
+            gain = best_gain(part, offset, np.diag(m).copy(), g, k, first, last, chosen, gain)
         gains = {
             S: g[list(S)] @ np.linalg.solve(m[np.ix_(S, S)], g[list(S)])
             for q in range(1, min(k, c) + 1)
@@ -167,5 +169,5 @@ def test_the_best_gain_is_found_in_steps(k):
         assert gain == pytest.approx(max(gains.values()), rel=1e-8)
         found = tuple(sorted(int(i) for i in chosen if i >= 0))
         assert gains[found] == pytest.approx(gain, rel=1e-8)
-        m[0, 0] = -1.0
-        assert best_gain(m, g, k, 0, c, chosen, 0.0) == np.inf
+        diagonal = np.append(-1.0, np.diag(m)[1:])
+        assert best_gain(m, 0, diagonal, g, k, 0, c, chosen, 0.0) == np.inf

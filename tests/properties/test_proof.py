@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 from sparsemodel.certificates import Claim
 from sparsemodel.certificates.arithmetic.rounding import CAUTION
-from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
-from sparsemodel.certificates.proving.gram.stage import extraction, make_stage
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic, extraction, minorant
+from sparsemodel.certificates.proving.gram.stage import make_stage
 from sparsemodel.certificates.proving.node import IN, OUT, decide
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.proving.records.replay import tree_bound

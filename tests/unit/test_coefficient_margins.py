@@ -56,7 +56,7 @@ def quadratic(seed, p=6, unit=0.01):
     return Eliminated(
         counted=np.arange(p),
         void=np.zeros(0, dtype=np.int64),
-        gram=np.ascontiguousarray(gram),
+        gram=np.ascontiguousarray(gram, dtype=np.float32),
         linear=linear,
         ridge=ridge,
         sizes=sizes,
@@ -151,6 +151,16 @@ def test_a_row_with_more_parts_than_it_may_have_is_not_bounded():
     assert np.all(np.isfinite(full))
     assert np.all(np.isinf(few) | (few == full))
     assert np.any(np.isinf(few))
+
+
+def test_products_in_single_precision_are_within_their_unit():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((30, 20)) * 10.0 ** rng.uniform(-6, 6, 20)
+    e = eliminated(squared(A, rng.standard_normal(30), 3, 0.1))
+    exact = A.T @ A
+    factors = np.exp2(np.round(np.log2(e.sizes / np.sqrt(np.diag(exact) + 0.1))))
+    off = np.abs(e.gram - exact * np.outer(factors, factors)) / np.outer(e.sizes, e.sizes)
+    assert 1e-9 < off.max() <= e.unit < 1e-6
 
 
 # ---- neighbours ----------------------------------------------------------------------------------

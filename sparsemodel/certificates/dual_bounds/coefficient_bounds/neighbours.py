@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+import numpy.typing as npt
 
-from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.interfaces import IntArray
 
 LEVELS = (0, 4, 12, 40)
 """Numbers of neighbours that are tried, one after the other."""
@@ -44,7 +45,7 @@ class Neighbours:
         return not np.any(owner == index) and np.unique(pairs).size == pairs.size
 
 
-def strongest(gram: FloatArray, counts: IntArray) -> Neighbours:
+def strongest(gram: npt.NDArray[np.floating], counts: IntArray) -> Neighbours:
     """Return for every row the ``counts`` columns with the largest entries."""
     size = counts.size
     starts = np.zeros(size + 1, dtype=np.int64)

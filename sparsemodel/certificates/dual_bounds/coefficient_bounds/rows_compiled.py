@@ -24,6 +24,7 @@ to be needed for the row anyway.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemodel import loading
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.largest_compiled import (
@@ -31,6 +32,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.largest_compiled im
     dropped,
     fill,
     heads_of_rows,
+    raised,
 )
 from sparsemodel.certificates.proving.compiling import interruptible, warmed
 from sparsemodel.interfaces import FloatArray, IntArray
@@ -71,7 +73,7 @@ def _inverse_row(gram, ridge, index, size, lower, r):  # type: ignore[no-untyped
 
 @numba.njit(cache=True)
 def _on_subset(gram, linear, ridge, sizes, unit, index, size, r, m):  # type: ignore[no-untyped-def]
-    """Return the right-hand side, the error of a product, the own factor, and the others' part.
+    """Return the right-hand side, weight and error of products, the own and the others' factor.
 
     And ``r' H r`` on the subset, rounded up.
     """
@@ -92,32 +94,45 @@ def _on_subset(gram, linear, ridge, sizes, unit, index, size, r, m):  # type: ig
             own = total - error * sizes[i]
         else:
             rest += (abs(total) + error * sizes[i]) * m[i]
-    return slope, error, own, rest, energy
+    return slope, weight, error, own, rest, energy
 
 
 @numba.njit(cache=True)
-def _remember(room, own, best, where, m, others, factors):  # type: ignore[no-untyped-def]
-    """Write down which coordinates outside gave the largest value, and their factors."""
-    for t in range(others.size):
-        others[t], factors[t] = -1, 0.0
-        if t < room and where[t] >= 0:
-            others[t] = where[t]
-            factors[t] = best[t] / (own * m[where[t]])
+def _remember(k, j, depth, index, best, where, constant, own, m, cases):  # type: ignore[no-untyped-def]
+    """Write down the part of a row: its coordinates, and those outside with their factors."""
+    shares, others, factors, inside = cases
+    shares[j] = constant[depth] / own[depth]
+    for t in range(k - 1):
+        others[j, t], factors[j, t] = -1, 0.0
+        if t < k - 1 - depth and where[depth, t] >= 0:
+            others[j, t] = where[depth, t]
+            factors[j, t] = best[depth, t] / (own[depth] * m[where[depth, t]])
+        inside[j, t] = index[t + 1] if t < depth else -1
 
 
 @numba.njit(cache=True)
-def _look(data, heads, m, k, index, depth, gone, many, work, best, where, constant, own):  # type: ignore[no-untyped-def]
+def _value(k, depth, best, constant, own):  # type: ignore[no-untyped-def]
+    """Return the bound of the part that is looked at, rounded up."""
+    total, size = 0.0, depth + 1
+    for t in range(k - size):
+        total += best[depth, t]
+    return (constant[depth] + total) / own[depth] * (1.0 + 8.0 * (k + size + 16) * _U)
+
+
+@numba.njit(cache=True)
+def _look(data, heads, m, k, index, depth, gone, many, seeds, work, best, where, constant, own):  # type: ignore[no-untyped-def]
     """Evaluate a part with ``depth`` neighbours in and ``many`` out; False where it has no value.
 
     ``constant`` and ``own`` become what does not depend on the others, and the factor of the
-    coefficient itself; ``best`` and ``where`` what the others can add, largest first.
+    coefficient itself; ``best`` and ``where`` what the others can add, largest first. ``seeds`` are
+    coordinates that may be among these.
     """
-    gram, linear, ridge, sizes, unit, reach, room, floor = data
-    lower, r, outside = work
+    gram, linear, ridge, sizes, unit, reach, room, floor, _ = data
+    lower, r, known, outside = work
     size = depth + 1
     if not _inverse_row(gram, ridge, index, size, lower, r):
         return False
-    slope, error, factor, rest, energy = _on_subset(
+    slope, weight, error, factor, rest, energy = _on_subset(
         gram, linear, ridge, sizes, unit, index, size, r, m
     )
     if not factor > 0.5:
@@ -127,39 +142,75 @@ def _look(data, heads, m, k, index, depth, gone, many, work, best, where, consta
     constant[depth] += np.sqrt(room * energy) * (1.0 + 4.0 * (size + 8) * _U)
     if size < k:
         top, places = best[depth], where[depth]
-        fill(data, heads, index, size, k, r, error, m, gone, many, outside, top, places)
+        bounds, errors = (m, known), (error, weight)
+        fill(
+            data, heads, bounds, index, size, k, r, errors, gone, many, seeds, outside, top, places
+        )
     return True
 
 
 @numba.njit(cache=True)
-def _row(data, heads, m, k, j, near, low, enough, most, lists, shares, others, factors):  # type: ignore[no-untyped-def]
+def _likely(data, heads, m, k, j, near, nearby, low, lists, cases):  # type: ignore[no-untyped-def]
+    """Return the largest bound of likely parts of a row, or ``low`` where that is more, and looks.
+
+    These have the neighbours in that the worst part had, or none, and all others out. What is no
+    larger need not be divided.
+    """
+    work, best, where, constant, own, index, gone, _ = lists
+    looks = 0
+    for known in range(k - 1, -1, -(k - 1)) if k > 1 else range(0):
+        size, many = 1, 0
+        for t in range(known):
+            if cases[3][j, t] >= 0 and near[cases[3][j, t]]:
+                index[size] = cases[3][j, t]
+                size += 1
+        if known and size == 1:
+            continue
+        for i in nearby:
+            if not np.any(index[1:size] == i):
+                gone[many] = i
+                many += 1
+        looks += 1
+        if _look(
+            data, heads, m, k, index, size - 1, gone, many, cases[1][j], work, best, where,
+            constant, own,
+        ):  # fmt: skip
+            value = _value(k, size - 1, best, constant, own)
+            if value > low:
+                low = value
+                _remember(k, j, size - 1, index, best, where, constant, own, m, cases)
+    return low, looks
+
+
+@numba.njit(cache=True)
+def _row(data, heads, m, k, j, near, nearby, low, enough, most, lists, cases):  # type: ignore[no-untyped-def]
     """Return the bound of one row and how many parts were looked at."""
     work, best, where, constant, own, index, gone, began = lists
     highest, looks, many = low, 0, 0
     index[0], began[0], depth, fresh = j, 0, 0, True
+    if nearby.size:
+        highest, looks = _likely(data, heads, m, k, j, near, nearby, low, lists, cases)
+    if most == 0 or highest > enough:
+        return highest, looks
     while depth >= 0:
         size = depth + 1
-        room = k - size
+        seeds = where[depth - 1] if depth else cases[1][j]
         if fresh:
             looks += 1
             fresh = False
             if looks > most or not _look(
-                data, heads, m, k, index, depth, gone, many, work, best, where, constant, own
+                data, heads, m, k, index, depth, gone, many, seeds, work, best, where, constant, own
             ):
                 return np.inf, looks
-        total = 0.0
-        for t in range(room):
-            total += best[depth, t]
-        value = (constant[depth] + total) / own[depth] * (1.0 + 8.0 * (k + size + 16) * _U)
+        value = _value(k, depth, best, constant, own)
         split = -1
         if value > highest:
-            for t in range(room):
+            for t in range(k - size):
                 if split < 0 and where[depth, t] >= 0 and near[where[depth, t]]:
                     split = where[depth, t]
             if split < 0:
                 highest = value
-                shares[j] = constant[depth] / own[depth]
-                _remember(room, own[depth], best[depth], where[depth], m, others[j], factors[j])
+                _remember(k, j, depth, index, best, where, constant, own, m, cases)
                 if highest > enough:
                     return highest, looks
         if split >= 0:
@@ -174,14 +225,18 @@ def _row(data, heads, m, k, j, near, low, enough, most, lists, shares, others, f
             many += 1
             dropped(index[depth + 1], best[depth], where[depth])
             if where[depth, k - depth - 2] < 0:
-                _look(data, heads, m, k, index, depth, gone, many, work, best, where, constant, own)
+                seeds = where[depth - 1] if depth else cases[1][j]
+                _look(
+                    data, heads, m, k, index, depth, gone, many, seeds, work, best, where, constant,
+                    own,
+                )  # fmt: skip
     return highest, looks
 
 
 @interruptible
 @numba.njit(cache=True)
 def rows(
-    gram: FloatArray,
+    gram: npt.NDArray[np.float32],
     linear: FloatArray,
     ridge: FloatArray,
     sizes: FloatArray,
@@ -200,9 +255,7 @@ def rows(
     most: int,
     heads: tuple[IntArray, FloatArray, IntArray, FloatArray, float],
     out: FloatArray,
-    shares: FloatArray,
-    others: IntArray,
-    factors: FloatArray,
+    cases: tuple[FloatArray, IntArray, FloatArray, IntArray],
 ) -> int:
     r"""Fill ``out`` with bounds on the coefficients of rows ``first`` to ``last``, given ``m``.
 
@@ -217,35 +270,41 @@ def rows(
     starts, neighbours
         The supports of row ``j`` are divided by ``neighbours[starts[j]:starts[j + 1]]``.
     low
-        Parts whose value is no larger need not be divided, and ``out`` is not below it.
+        Parts whose value is no larger need not be divided, and ``out`` is not below it. A row whose
+        is infinite is left out.
     enough
         A row is given up once its value is beyond this.
     most
-        Parts that a row may have; beyond them its bound is infinite.
+        Parts that a row may have; beyond them its bound is infinite. With 0 only the last worst
+        part is looked at, and ``out`` bounds nothing.
     heads
         The largest entries of every row, from `heads_of_rows`; none of them where these are empty.
-    shares, others, factors
-        The largest value is ``shares[j] + sum(factors[j] * m[others[j]])``, but for roundings;
-        unchanged where no part is above ``low``.
+    cases
+        Shares, others, factors, inside: the largest value is ``shares[j] + sum(factors[j] *
+        m[others[j]])``, but for roundings, of a part with ``inside[j]`` in; unchanged where no part
+        is above ``low``.
     """
     p = m.size
-    data = (gram, linear, ridge, sizes, unit, reach, room, floor)
+    data = (gram, linear, ridge, sizes, unit, reach, room, floor, np.max(sizes))
     sums = (np.zeros(p), np.zeros(p), np.empty(p, np.int64))
-    work = (np.empty((k, k)), np.empty(k), (np.empty(p), np.zeros(p, np.bool_), sums))
+    outside = (np.empty(p, np.float32), np.zeros(p, np.bool_), sums)
+    work = (np.empty((k, k)), np.empty(k), raised(m), outside)
     best, where = np.zeros((k, k + SPARE)), np.full((k, k + SPARE), -1)
     index, gone, began = np.empty(k, np.int64), np.empty(p, np.int64), np.empty(k, np.int64)
     lists = (work, best, where, np.empty(k), np.empty(k), index, gone, began)
     near = np.zeros(p, np.bool_)
     looks = 0
     for j in range(first, last):
-        for at in range(starts[j], starts[j + 1]):
-            near[neighbours[at]] = True
+        out[j] = np.inf
+        if low[j] == np.inf:
+            continue
+        nearby = neighbours[starts[j] : starts[j + 1]]
+        near[nearby] = True
         out[j], count = _row(
-            data, heads, m, k, j, near, low[j], enough[j], most, lists, shares, others, factors
+            data, heads, m, k, j, near, nearby, low[j], enough[j], most, lists, cases
         )
         looks += count
-        for at in range(starts[j], starts[j + 1]):
-            near[neighbours[at]] = False
+        near[nearby] = False
     return looks
 
 
@@ -283,10 +342,11 @@ def _all() -> None:
     """Call all once, with the types of a search."""
     one, none = np.ones(1), np.empty((1, 0))
     starts, others = np.zeros(2, np.int64), np.empty((1, 0), np.int64)
-    data, sides = (one[None], one, one, one, 1.0, 1.0, 0.0), (0, 1, starts, starts[:0])
+    gram = np.ones((1, 1), np.float32)
+    data, sides = (gram, one, one, one, 1.0, 1.0, 0.0), (0, 1, starts, starts[:0])
     heads = (np.zeros((1, 1), np.int32), np.zeros((1, 1)), starts[:1], one, 1.0)
-    heads_of_rows(one[None], one, *heads[:4])
-    rows(*data, 0.0, 1, one, *sides, one, one, 1, heads, one, one, others, none)
+    heads_of_rows(gram, one, *heads[:4])
+    rows(*data, 0.0, 1, one, *sides, one, one, 1, heads, one, (one, others, none, others))
     settle(one, one, one, others, none, 0.0, 1.0, 1)
 
 

@@ -43,12 +43,15 @@ class Sweep:
         self._e, self._k, self._neighbours = e, k, neighbours
         self._deadline, self._most, self._work = deadline, most, work
         size, width = e.counted.size, max(k - 1, 0)
+        self.eliminates = bool(neighbours.index.size)
+        """Whether any row has neighbours."""
         self.spent: float = 0.0
         """Products so far."""
         self.shares: FloatArray = np.full(size, -1.0)
         """The parts without the bounds of the worst case of every row."""
         self.others = np.full((size, width), -1, dtype=np.int64)
         self.factors = np.zeros((size, width))
+        self._inside = np.full((size, width), -1, dtype=np.int64)
         listed = size // _WIDTH if size >= _MANY and neighbours.index.size else 0
         self._heads: tuple[IntArray, FloatArray, IntArray, FloatArray] = (
             np.empty((size, listed), dtype=np.int32),
@@ -58,17 +61,28 @@ class Sweep:
         )
         self._listed_at: FloatArray | None = None
 
-    def __call__(self, m: FloatArray, *, floor: float, slack: float = 0.0) -> FloatArray | None:
+    def __call__(
+        self,
+        m: FloatArray,
+        *,
+        floor: float,
+        slack: float = 0.0,
+        rough: bool = False,
+    ) -> FloatArray | None:
         """Return the bounds that follow from ``m``, rounded up; None when it gives up.
 
-        The worst cases of the last pass count again, whether or not the rows need them, and half of
-        ``slack`` more: where nothing is above that, nothing is looked at more closely.
+        The worst cases of the last pass count again, whether or not the rows need them, and
+        ``slack`` more: where nothing is above that, nothing is looked at more closely. A rough
+        pass looks only at the neighbours of these cases, and proves nothing.
         """
-        again = self.shares + np.sum(
-            self.factors * np.where(self.others >= 0, m[self.others], 0), 1
-        )
+        there = np.where(self.others >= 0, m[self.others], 0.0)
+        again = self.shares + np.sum(self.factors * there, axis=1)
         low = again * (1.0 + slack - 1e-9)
-        return self._pass(m, floor, low, np.full(m.size, np.inf))
+        most, self._most = self._most, 0 if rough else self._most
+        try:
+            return self._pass(m, floor, low, np.full(m.size, np.inf))
+        finally:
+            self._most = most
 
     def holds(self, m: FloatArray, ceiling: FloatArray) -> BoolArray | None:
         """Return for which rows bounds below ``m`` follow from ``m``; None when it gives up.
@@ -115,9 +129,7 @@ class Sweep:
                 self._most,
                 heads,
                 out,
-                self.shares,
-                self.others,
-                self.factors,
+                (self.shares, self.others, self.factors, self._inside),
             )
             self.spent += 3.0 * looks * size
             done, following = slice(first, first + step), first + step

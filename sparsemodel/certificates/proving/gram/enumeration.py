@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -27,6 +28,7 @@ from sparsemodel.certificates.arithmetic.rounding import TINY, U
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.proving.node import IN, UNDECIDED
 from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.interfaces.numeric import viewed
 
 LIMIT = 2_000_000
 """Supports up to which a node is enumerated: some milliseconds."""
@@ -36,6 +38,9 @@ WHOLE = 5_000_000_000
 
 _STEP = 1e8
 """Supports between two looks at the clock."""
+
+_STRIP = 64
+"""Rows of the matrix of pairs that are made at a time."""
 
 _MOST = 3
 """Coordinates that may be left to choose."""
@@ -100,32 +105,33 @@ def enumerate_supports(
     safe = np.where(diagonal > 0.0, diagonal, 1.0)
     scale = np.exp2(-np.round(0.5 * np.log2(safe)))
     diagonal = (diagonal * scale) * scale
-    # One coordinate after those that are in needs no products of the others.
-    m = diagonal[rest] if k == 1 else _scaled(q, scale, rest, rest)
-    if k > 1:
-        m[np.diag_indices_from(m)] = diagonal[rest]
+    own = diagonal[rest]
     g = q.linear[rest] * scale[rest]
-    if not (np.all(np.isfinite(m)) and np.all(np.isfinite(g))):
+    if not (np.all(np.isfinite(own)) and np.all(np.isfinite(g))):
         return None
-    start = 0.0
+    start, cross = 0.0, np.empty((0, rest.size))
     if inside.size:
-        own = _scaled(q, scale, inside, inside)
-        own[np.diag_indices_from(own)] = diagonal[inside]
+        inner = _scaled(q, scale, inside, inside)
+        inner[np.diag_indices_from(inner)] = diagonal[inside]
         try:
-            lower = np.linalg.cholesky(own)
+            lower = np.linalg.cholesky(inner)
         except np.linalg.LinAlgError:
             return None
         linear = q.linear[inside] * scale[inside]
         right = np.column_stack([_scaled(q, scale, inside, rest), linear])
         solved = solve_triangular(lower, right, lower=True, check_finite=False)
         cross, slopes = solved[:, :-1], solved[:, -1]
-        m -= np.square(cross).sum(axis=0) if k == 1 else cross.T @ cross
+        own -= np.square(cross).sum(axis=0)
         g -= cross.T @ slopes
         start = math.fsum(np.square(slopes))
     chosen = np.full(_MOST, -1, dtype=np.int64)
-    gain = (
-        _alone(m, g, chosen) if k == 1 else _most(np.ascontiguousarray(m), g, k, chosen, deadline)
-    )
+
+    def rows(first: int, last: int) -> FloatArray:
+        part = _scaled(q, scale, rest[first:last], rest[first:])
+        part -= cross[:, first:last].T @ cross[:, first:]
+        return part
+
+    gain = _alone(own, g, chosen) if k == 1 else _most(rows, own, g, k, chosen, deadline)
     if not math.isfinite(gain):
         return None
     gain = (gain + start) * (1.0 + caution * 64.0 * (size + 4.0) * U) + size * TINY
@@ -147,22 +153,37 @@ def _alone(diagonal: FloatArray, g: FloatArray, chosen: IntArray) -> float:
     return float(gains[best])
 
 
-def _most(m: FloatArray, g: FloatArray, k: int, chosen: IntArray, deadline: float | None) -> float:
-    """Return the largest gain, infinite where it is not known; fills in who has it."""
+def _most(
+    rows: Callable[[int, int], FloatArray],
+    diagonal: FloatArray,
+    g: FloatArray,
+    k: int,
+    chosen: IntArray,
+    deadline: float | None,
+) -> float:
+    """Return the largest gain, infinite where it is not known; fills in who has it.
+
+    Pairs need only a strip of the matrix at a time, from its diagonal on; triples all of it.
+    """
     from sparsemodel.certificates.proving.gram.enumeration_compiled import best_gain
 
-    gain = 0.0
-    step = max(1, int(_STEP * g.size / math.comb(g.size, k))) if g.size >= k else g.size
-    for first in range(0, g.size, step):
+    gain, size = 0.0, g.size
+    m = rows(0, size) if k > 2 else None
+    step = max(1, int(_STEP * size / math.comb(size, k))) if size >= k else size
+    step = step if k > 2 else min(step, _STRIP)
+    for first in range(0, size, step):
         if first and deadline is not None and time.perf_counter() >= deadline:
             return math.inf
-        gain = float(best_gain(m, g, k, first, min(first + step, g.size), chosen, gain))
+        last = min(first + step, size)
+        strip, offset = (rows(first, last), first) if m is None else (m, 0)
+        if not np.all(np.isfinite(strip)):
+            return math.inf
+        gain = float(best_gain(strip, offset, diagonal, g, k, first, last, chosen, gain))
     return gain
 
 
 def _scaled(q: Quadratic, scale: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
     """Return a part of the scaled Hessian."""
-    part = q.hessian[np.ix_(rows, columns)]
-    part *= scale[rows][:, None]
+    part = q.hessian[viewed(rows)][:, viewed(columns)] * scale[rows][:, None]
     part *= scale[columns]
     return np.asarray(part)

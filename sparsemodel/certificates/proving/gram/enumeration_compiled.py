@@ -84,6 +84,8 @@ def _pairs(m, diagonal, slopes, first, other, own, taken, chosen, best):  # type
 @numba.njit(cache=True)
 def best_gain(
     m: FloatArray,
+    offset: int,
+    diagonal: FloatArray,
     g: FloatArray,
     count: int,
     first: int,
@@ -93,17 +95,16 @@ def best_gain(
 ) -> float:
     """Return the largest gain of at most ``count`` (1 to 3) candidates; fills ``chosen``.
 
-    Looks at sets whose first member is one of ``first`` to ``last``, and goes on from ``best``.
+    Looks at sets whose first member is one of ``first`` to ``last``, and goes on from ``best``. The
+    rows and columns of ``m`` begin with those of candidate ``offset``, 0 where ``count`` is 3.
     Infinite where a pivot is not positive: then nothing is known.
     """
     c = g.size
     gain = best
-    diagonal, slopes, nobody = np.empty(c), g.copy(), np.zeros(c)
-    for i in range(c):
-        diagonal[i] = m[i, i]
+    left, slopes, nobody = diagonal.copy(), g.copy(), np.zeros(c)
     pair = np.full(2, -1)
     for i in range(first, last):
-        own = m[i, i]
+        own, row = diagonal[i], m[i - offset]
         if not own > 0.0:
             return np.inf
         taken = g[i] * g[i] / own
@@ -112,7 +113,7 @@ def best_gain(
             chosen[0], chosen[1], chosen[2] = i, -1, -1
         if count == 2:
             more, place = _last(
-                m[i, i + 1 :],
+                row[i + 1 - offset :],
                 nobody[i + 1 :],
                 0.0,
                 diagonal[i + 1 :],
@@ -126,11 +127,11 @@ def best_gain(
                 chosen[0], chosen[1], chosen[2] = i, i + 1 + place, -1
         elif count == 3:
             for b in range(i + 1, c):
-                ratio = m[i, b] / own
-                diagonal[b] = m[b, b] - m[i, b] * ratio
+                ratio = row[b] / own
+                left[b] = diagonal[b] - row[b] * ratio
                 slopes[b] = g[b] - g[i] * ratio
             pair[0] = -1
-            after = _pairs(m, diagonal, slopes, i + 1, m[i], own, taken, pair, gain)
+            after = _pairs(m, left, slopes, i + 1, row, own, taken, pair, gain)
             if after > gain:
                 gain = after
                 chosen[0], chosen[1], chosen[2] = i, pair[0], pair[1]

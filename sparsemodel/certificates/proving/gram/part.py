@@ -19,6 +19,7 @@ from sparsemodel.certificates.proving.gram.enumeration import LIMIT as FEW
 from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies, enumerate_supports
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
 from sparsemodel.certificates.proving.gram.stage import Gram, Slacks, Stage, best_stage
+from sparsemodel.certificates.proving.gram.working_set import solved
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
 from sparsemodel.interfaces import FloatArray, IntArray, Knapsack, SparseRegression
 from sparsemodel.numerics.minimisers.feasible import satisfied
@@ -94,7 +95,10 @@ class GramPart(NodeBounder):
         """Return the data of the relaxation, with the curvature that can be taken out."""
         if not self._ready:
             gram = self._gram
-            self._stage = best_stage(gram.q, self._active, gram.balanced, gram.box, deadline)
+            counted = bool(self.sparsity.knapsacks or self.sparsity.crossing)
+            self._stage = best_stage(
+                gram.q, self._active, gram.balanced, gram.box, deadline, whole=counted
+            )
             self._ready = True
         return self._stage
 
@@ -225,25 +229,14 @@ class GramPart(NodeBounder):
             most = max(costs.left(np.flatnonzero(node.status == IN)), 0.0)
         status = self._full(self._open(node))
         lower, upper = stage.ends(self._gram.box, status == IN)
-        w, t, _, _, _ = self._gram.compiled()(
-            stage.matrix,
-            linear,
-            stage.constant + paid,
-            stage.curvature,
-            lower,
-            upper,
-            np.clip(start, lower, upper),
-            hint,
-            status,
-            most,
-            each,
-            prices,
-            floor,
-            math.inf if aim.exact else aim.cutoff + 1e-9 * scale,
-            1e-15 * scale if aim.exact else max(0.02 * (aim.upper - aim.cutoff), 1e-10 * scale),
-            4 if aim.exact else _ROUNDS,
+        enough = math.inf if aim.exact else aim.cutoff + 1e-9 * scale
+        least = 1e-15 * scale if aim.exact else max(0.02 * (aim.upper - aim.cutoff), 1e-10 * scale)
+        limits = enough, least, 4 if aim.exact else _ROUNDS
+        start, solve = np.clip(start, lower, upper), self._gram.compiled()
+        units = most, each, prices, floor
+        return solved(
+            solve, stage, linear, paid, (lower, upper), start, hint, status, units, limits
         )
-        return w, float(t)
 
     def _prices(self, node: Node, *, alike: bool) -> tuple[FloatArray, float, float]:
         """Return prices of coordinates, the multiplier of one that all have, and what is paid.

@@ -19,24 +19,17 @@ from typing import Any, final
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.linalg.lapack import dpotri
-from scipy.sparse.linalg import ArpackError, eigsh
 
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices
-from sparsemodel.certificates.dual_bounds.diagonal_shift import certainly_psd
 from sparsemodel.certificates.proving.compiling import LOADING
-from sparsemodel.certificates.proving.gram.quadratic import Quadratic
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic, extraction
 from sparsemodel.certificates.statements.numbers import Rows
 from sparsemodel.interfaces import BoolArray, Box, FloatArray, IntArray, SparseRegression
 from sparsemodel.numerics import RegressionObjective
 from sparsemodel.numerics.budget import Budget, cholesky_cost, inverse_cost
 
-_WORTH = 0.01
-"""Curvature in units of the ridge that is worth a Cholesky factorisation."""
-
-_SLIGHT = 3e-4
-"""Share of a column's square below which nothing is expected of curvature. 1000 independent columns
-of as many rows have less, and a proof within bounds has 17 parts without it, 155 with it."""
+WIDE = 1500
+"""Coordinates up to which a node's matrix holds all of them."""
 
 _LITTLE = 1e-6
 """Curvature in units of the column's square below which a coordinate is scaled by its column."""
@@ -196,7 +189,8 @@ class Stage:
     """Always-in coordinates without ridge."""
     delta: FloatArray
     """Proved curvature, for ``active``."""
-    matrix: FloatArray
+    matrix: FloatArray | None
+    """None on many coordinates, of which a node needs few."""
     linear: FloatArray
     constant: float
     root: FloatArray
@@ -206,6 +200,8 @@ class Stage:
     lower: FloatArray
     upper: FloatArray
     """Bounds on ``w``."""
+    hessian: FloatArray = field(repr=False)
+    """That of all coordinates of the form."""
     solve_h: FloatArray = field(repr=False)
     solve_g: FloatArray = field(repr=False)
     slacks: Slacks | None = None
@@ -235,14 +231,42 @@ class Stage:
         on = np.flatnonzero(x)
         return np.concatenate([x, self.solve_g - self.solve_h[:, on] @ x[on]])
 
+    def products(self, some: IntArray) -> FloatArray:
+        """Return the matrix on some of the active coordinates, no slacks among them."""
+        at = self.active[some]
+        matrix = self.hessian[np.ix_(at, at)]
+        if self.balanced.size:
+            matrix -= self.hessian[np.ix_(self.balanced, at)].T @ self.solve_h[:, some]
+        matrix[np.diag_indices_from(matrix)] -= self.delta[some]
+        matrix /= self.root[some, None]
+        matrix /= self.root[some]
+        return np.ascontiguousarray(matrix)
+
+    def slopes(self, w: FloatArray) -> FloatArray:
+        """Return the slopes of the quadratic at a scaled point, where there are no slacks."""
+        on = np.flatnonzero(w)
+        x = w[on] / self.root[on]
+        product = (x @ self.hessian[self.active[on]])[self.active]
+        if self.balanced.size:
+            product -= self.hessian[np.ix_(self.balanced, self.active)].T @ (
+                self.solve_h[:, on] @ x
+            )
+        product[on] -= self.delta[on] * x
+        return np.asarray(product / self.root - self.linear)
+
     def on(self, keep: BoolArray) -> Stage:
         """Return the stage on some of its active coordinates."""
         every = np.append(keep, np.ones(self.lower.size - keep.size, dtype=bool))
+        matrix = self.matrix
+        if matrix is not None:
+            matrix = np.ascontiguousarray(matrix[np.ix_(every, every)])
+        elif int(keep.sum()) <= WIDE:
+            matrix = self.products(np.flatnonzero(keep))
         return replace(
             self,
             active=self.active[keep],
             delta=self.delta[keep],
-            matrix=np.ascontiguousarray(self.matrix[np.ix_(every, every)]),
+            matrix=matrix,
             linear=self.linear[keep],
             root=self.root[keep],
             curvature=self.curvature[every],
@@ -253,66 +277,19 @@ class Stage:
         )
 
 
-def extraction(q: Quadratic, active: IntArray, balanced: IntArray) -> FloatArray | None:
-    r"""Return proved curvature for ``active``, :math:`m\,\mathrm{diag}(1/(S^{-1})_{jj})`.
-
-    ``S`` is the Schur complement of the balanced coordinates. None when there is too little to
-    be worth its cost: at the scale of the ridge or of the columns, or where there are fewer rows
-    than columns.
-    One Cholesky factorisation for the choice, one for the proof.
-    """
-    size = active.size
-    if not size or size + balanced.size > q.rows or not q.sound:
-        return None
-    index = np.concatenate([active, balanced])
-    h = q.hessian[np.ix_(index, index)]
-    schur = h[:size, :size].copy()
-    try:
-        if balanced.size:
-            factor = cho_factor(h[size:, size:], lower=True)
-            schur -= h[:size, size:] @ cho_solve(factor, h[size:, :size])
-        lower, _ = cho_factor(schur, lower=True, overwrite_a=True)
-    except np.linalg.LinAlgError:
-        return None
-    inverse, failed = dpotri(lower, lower=1)
-    if failed:
-        return None
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    if not (np.all(np.isfinite(inverse)) and np.all(np.diag(inverse) > 0.0)):
-        return None
-    root = 1.0 / np.sqrt(np.diag(inverse))
-    inverse *= root[:, None]
-    inverse *= root
-    largest = _largest_eigenvalue(inverse)
-    diagonal = np.square(root) / largest
-    slight = np.maximum(_WORTH * q.ridge[active], _SLIGHT * np.square(q.norms[active]))
-    if not np.all(np.isfinite(diagonal)) or np.all(diagonal < slight):
-        return None
-    # Cholesky's margin counts the sums over terms as well: a few rows more than there are.
-    for shrink in (2e-3, 5e-2):
-        out = diagonal * (1.0 - shrink)
-        full = np.concatenate([out, np.zeros(balanced.size)])
-        if certainly_psd(h.copy(), full, q.rows + 64):
-            return np.asarray(out)
-    return None
-
-
-def _largest_eigenvalue(matrix: FloatArray) -> float:
-    """Estimate the largest eigenvalue, to a share of about 1e-3."""
-    if matrix.shape[0] < 32:
-        return float(np.linalg.eigvalsh(matrix)[-1])
-    start = 1.0 + 1e-3 * np.cos(np.arange(matrix.shape[0]))
-    try:
-        found = eigsh(matrix, k=1, which="LA", v0=start, tol=1e-3, return_eigenvectors=False)
-    except ArpackError:
-        return float(np.abs(matrix).sum(axis=0).max())  # never below it
-    return float(found[0])
-
-
 def make_stage(
-    q: Quadratic, active: IntArray, balanced: IntArray, delta: FloatArray, box: Box | None = None
+    q: Quadratic,
+    active: IntArray,
+    balanced: IntArray,
+    delta: FloatArray,
+    box: Box | None = None,
+    *,
+    whole: bool = True,
 ) -> Stage | None:
-    """Return the stage for a proved ``delta``; None where a coordinate has no ridge or bounds."""
+    """Return the stage for a proved ``delta``; None where a coordinate has no ridge or bounds.
+
+    With many coordinates it has its matrix only when that is ``whole``.
+    """
     q = q if q.bare is None else replace(q.bare, prices=q.prices)
     ridge = q.ridge[active] + delta
     lower, upper = np.full(active.size, -np.inf), np.full(active.size, np.inf)
@@ -323,7 +300,6 @@ def make_stage(
         return None
     if not (np.all(np.isfinite(q.hessian)) and np.all(np.isfinite(q.linear))):
         return None
-    matrix = q.hessian[np.ix_(active, active)]
     g = q.linear[active].copy()
     constant = q.lowest_constant
     solve_h = np.zeros((balanced.size, active.size))
@@ -335,34 +311,36 @@ def make_stage(
         except np.linalg.LinAlgError:
             return None
         solve_h, solve_g = cho_solve(factor, cross), cho_solve(factor, q.linear[balanced])
-        matrix -= cross.T @ solve_h
         g -= cross.T @ solve_g
         constant -= 0.5 * float(q.linear[balanced] @ solve_g)
     own = np.square(q.norms[active])
     root = np.sqrt(np.where(held & (ridge < _LITTLE * own), np.where(own > 0.0, own, 1.0), ridge))
-    matrix[np.diag_indices_from(matrix)] -= delta
-    matrix /= root[:, None]
-    matrix /= root
     lower, upper, curvature = lower * root, upper * root, ridge / root / root
-    slacks = None
-    if q.prices is not None and isinstance(q.prices.loss, RowPrices):
-        slacks = Slacks.of(q, q.prices.loss.rows, active, root)
-        matrix = slacks.extended(matrix)
-        curvature = np.append(curvature, np.zeros(slacks.root.size))
-        lower, upper = np.append(lower, slacks.lower), np.append(upper, slacks.upper)
-    return Stage(
+    stage = Stage(
         active=active,
         balanced=balanced,
         delta=delta,
-        matrix=np.ascontiguousarray(matrix),
+        matrix=None,
         linear=g / root,
         constant=constant,
         root=root,
         curvature=curvature,
         lower=lower,
         upper=upper,
+        hessian=q.hessian,
         solve_h=solve_h,
         solve_g=solve_g,
+    )
+    if q.prices is None or not isinstance(q.prices.loss, RowPrices):
+        wide = active.size > WIDE and not whole
+        return stage if wide else replace(stage, matrix=stage.products(np.arange(active.size)))
+    slacks = Slacks.of(q, q.prices.loss.rows, active, root)
+    return replace(
+        stage,
+        matrix=slacks.extended(stage.products(np.arange(active.size))),
+        curvature=np.append(curvature, np.zeros(slacks.root.size)),
+        lower=np.append(lower, slacks.lower),
+        upper=np.append(upper, slacks.upper),
         slacks=slacks,
     )
 
@@ -373,6 +351,8 @@ def best_stage(
     balanced: IntArray,
     box: Box | None = None,
     deadline: float | None = None,
+    *,
+    whole: bool = True,
 ) -> Stage | None:
     """Return the stage with curvature taken out where there is some; None without any ridge.
 
@@ -381,5 +361,5 @@ def best_stage(
     size = active.size
     cost = 4.0 * cholesky_cost(size) + inverse_cost(size)
     delta = extraction(q, active, balanced) if Budget(deadline).fits(cost) else None
-    stage = None if delta is None else make_stage(q, active, balanced, delta, box)
-    return stage or make_stage(q, active, balanced, np.zeros(active.size), box)
+    stage = None if delta is None else make_stage(q, active, balanced, delta, box, whole=whole)
+    return stage or make_stage(q, active, balanced, np.zeros(active.size), box, whole=whole)

@@ -15,7 +15,7 @@ def _all() -> None:
     solve_node(
         np.eye(1), one, 1.0, one, -one, one, one, 0.0, status, 1.0, one, one, 0.0, 1.0, 1.0, 1
     )
-    best_gain(np.eye(1), one, 1, 0, 1, np.full(3, -1, dtype=np.int64), 0.0)
+    best_gain(np.eye(1), 0, one, one, 1, 0, 1, np.full(3, -1, dtype=np.int64), 0.0)
 
 
 warmed(_all)
