@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.designs.elsewhere.columns import ReadColumns
+from sparsemodel.designs.tables import parquet
 from sparsemodel.designs.tables.parquet import ParquetRows
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 from sparsemodel.interfaces.design import RestrictedDesign
@@ -224,6 +225,8 @@ class ChunkedDesign(Design):
     def sampled_square_norms(self, rows: int) -> FloatArray | None:
         if self._by_columns:
             return None
+        if isinstance(self._a, ParquetRows) and self._a.nbytes > parquet.KEPT_BYTES:
+            return np.asarray(np.mean(np.square(self._a.sample(rows), dtype=np.float64), axis=0))
         sample = np.array(self._a[:: max(1, self.shape[0] // rows)], dtype=np.float64)
         self._read += sample.size * self._a.itemsize
         self._pages.release(self._a)

@@ -16,7 +16,7 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.interfaces import Design
+from sparsemodel.interfaces import Access, Design
 
 _ORDER, _TRIES = 160, 30
 """Order of the matrices that are multiplied to measure the rate, and how often: 30 ms. Products
@@ -24,6 +24,9 @@ this short are rarely interrupted by other processes; the best counts."""
 
 _FREE = 5e8
 """Operations that are never left out: a twentieth of a second or so."""
+
+_QUICK = 2**26
+"""Bytes of files that are read in a moment (64 MB)."""
 
 _SHARE = 0.8
 """Share of the time left that a forecast may fill; rates vary."""
@@ -128,6 +131,12 @@ def budget() -> Budget:
     """Return the time that is left to what is running; without a deadline unless one was set."""
     found = _BUDGET.get()
     return Budget() if found is None else found
+
+
+def too_late_to_read(designs: Iterable[Design]) -> bool:
+    """Return whether time is up and data that are not at hand take long to read once more."""
+    far = [design for design in designs if Access.COLUMNS not in design.access]
+    return sum(design.nbytes or 0 for design in far) > _QUICK and budget().over()
 
 
 def gram_cost(rows: int, p: int) -> float:

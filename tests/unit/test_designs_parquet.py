@@ -12,6 +12,7 @@ from sparsemodel.certificates import verify
 from sparsemodel.designs import ChunkedDesign
 from sparsemodel.designs.tables import parquet
 from sparsemodel.interfaces import DataError, DataTypeError
+from sparsemodel.numerics import budget as limits_of_time
 from sparsemodel.testing.designs import EXACT, run_design_suite
 
 pd = pytest.importorskip("pandas")
@@ -161,3 +162,32 @@ def test_what_cannot_be_read_is_said_kindly(tmp_path):
     np.savez(tmp_path / "d.npz", A=np.ones((2, 2)))
     with np.load(tmp_path / "d.npz") as archive, pytest.raises(DataTypeError, match=r"A\['A'\]"):
         sm.as_design(archive)
+
+
+@pytest.mark.unrefereed("readings are counted, and the referee reads as well")
+def test_nothing_is_read_for_a_bound_when_time_is_up(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((3000, 8))
+    np.save(tmp_path / "A.npy", A)
+    found = []
+    for quick in (2**26, 0):  # bytes that are read in a moment
+        monkeypatch.setattr(limits_of_time, "_QUICK", quick)
+        w = sm.Variable(8)
+        loss = sm.logistic_loss(np.load(tmp_path / "A.npy", mmap_mode="r") @ w, np.sign(A[:, 0]))
+        posed = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 2)
+        solution = posed.solve(time_limit=0.0)
+        assert solution.value >= solution.bound >= 0.0
+        found.append(solution.readings)
+    assert found[1] < found[0] - 0.9
+
+
+def test_a_sample_of_a_large_file_does_not_decode_all_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "KEPT_BYTES", 0)
+    monkeypatch.setattr(parquet, "_BATCH_BYTES", 2**14)
+    A = np.random.default_rng(0).standard_normal((20_000, 5)) * np.arange(1.0, 6.0)
+    frame = pd.DataFrame(A, columns=list("abcde"))
+    frame.to_parquet(tmp_path / "a.parquet", index=False, row_group_size=2000)
+    design = sm.as_design(tmp_path / "a.parquet")
+    found = design.sampled_square_norms(800)
+    np.testing.assert_allclose(found, np.square(A).mean(axis=0), rtol=0.3)
+    assert design.bytes_read <= 0.3 * A.nbytes

@@ -18,6 +18,9 @@ from sparsemodel.progress import counted
 _BATCH_BYTES = 2**22
 """Bytes of rows that are decoded together (4 MB): columns are turned into rows in the cache."""
 
+_SAMPLED = 8
+"""Groups of rows that a sample is taken from, at most."""
+
 KEPT_BYTES = 2**28
 """Decoded rows of a file are kept up to this size (256 MB): decoding takes longer than products."""
 
@@ -102,6 +105,20 @@ class ParquetRows:
             last = int(rows[here][-1]) + 1
             out[here] = self._rows(int(start), last)[rows[here] - start]
         return out
+
+    def sample(self, count: int) -> NDArray[Any]:
+        """Return about so many rows, the first of groups that are spread evenly.
+
+        Rows far into a group would be decoded with all that are before them.
+        """
+        groups, n = len(self._starts) - 1, self.shape[0]
+        if 4 * count > n:
+            return self[:n]
+        chosen = np.unique(np.linspace(0, groups - 1, min(groups, _SAMPLED)).astype(np.intp))
+        each = -(-count // chosen.size)
+        ends = [min(int(self._starts[g]) + each, int(self._starts[g + 1])) for g in chosen]
+        parts = [self[int(self._starts[g]) : end] for g, end in zip(chosen, ends, strict=True)]
+        return np.concatenate(parts)
 
     def forget(self) -> None:
         """Decode all rows again."""

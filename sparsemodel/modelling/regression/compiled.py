@@ -35,7 +35,7 @@ from sparsemodel.modelling.regression.proof_of_supports import searched
 from sparsemodel.modelling.regression.restricted import restricted
 from sparsemodel.modelling.results.summary import Summary
 from sparsemodel.numerics import as_sequence
-from sparsemodel.numerics.budget import budget
+from sparsemodel.numerics.budget import budget, too_late_to_read
 from sparsemodel.registry import usable_backends
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.further import solve_path
@@ -150,10 +150,14 @@ class Compiled(CompiledProblem):
         return all(Access.MEMORY in term.design.access for term in self.form.terms)
 
     def free_bound(self, outcome: Outcome) -> float:
-        """Return the best of the bounds that came with a run, recomputed on the user's data."""
+        """Return the best of the bounds that came with a run, recomputed on the user's data.
+
+        That of the losses alone where time is up and the data take long to read.
+        """
         from sparsemodel.certificates import free_bound
 
-        return free_bound(self.form, outcome.duals, outcome.promise).value
+        late = too_late_to_read(term.design for term in self.form.terms)
+        return free_bound(self.form, () if late else outcome.duals, outcome.promise).value
 
     def short_proof(self, effort: Effort) -> Callable[[FloatArray], ShortProof | None] | None:
         """Return what tries a branch and bound where patience was asked for, else None."""

@@ -25,6 +25,7 @@ from sparsemodel.interfaces import (
     Work,
 )
 from sparsemodel.interfaces.numeric import rowwise
+from sparsemodel.numerics.budget import too_late_to_read
 from sparsemodel.numerics.objectives.columns import SupportColumns
 from sparsemodel.numerics.objectives.lower_bounds import BestBound, StrongConvexityBound
 from sparsemodel.numerics.objectives.one_reading import derivatives
@@ -200,9 +201,11 @@ class RegressionObjective(OfRegression):
     def bound_at(self, point: Point) -> None:
         """Take the gradient at ``point`` if the bounds so far say no more than the infimum does.
 
-        Half a pass, after plans that never looked at a gradient; nothing without a ridge.
+        Half a pass, after plans that never looked at a gradient; nothing without a ridge, or where
+        time is up and the data take long to read.
         """
-        if self._has_bound and self.smooth and not self.bounds.merit > self.infimum():
+        needed = self._has_bound and self.smooth and not self.bounds.merit > self.infimum()
+        if needed and not too_late_to_read(term.design for term in self._form.terms):
             self.gradient(point)
 
     def ranking_gradient(self, at: Point) -> FloatArray:
