@@ -78,7 +78,10 @@ class Checked:
 
 
 def tree_bound(
-    form: SparseRegression, within: SparseRegression, tree: Any, bounds: CoefficientBounds | None
+    form: SparseRegression,
+    within: SparseRegression,
+    tree: Any,
+    bounds: CoefficientBounds | None = None,
 ) -> Bound:
     """Return the bound that a stored tree proves, every part evaluated again on the data.
 
