@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.numerics import RegressionObjective
+from sparsemodel.numerics import ExchangeSearch, RegressionObjective, quadratic_of
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
-from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch, quadratic_of
 
 DIFFERENCES = (1e-3, 1e-5, 1e-6, 3e-7, 1e-7, 5e-8)
 
