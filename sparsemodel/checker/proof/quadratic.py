@@ -40,7 +40,6 @@ from sparsemodel.checker.files import array, index, real, require
 from sparsemodel.checker.proof.arithmetic import (
     UNIT,
     Ball,
-    Number,
     blocks,
     distinct,
     eliminated,
@@ -48,7 +47,6 @@ from sparsemodel.checker.proof.arithmetic import (
     less,
     low,
     middle,
-    number,
     one_sum,
     put,
     total,
@@ -70,15 +68,15 @@ def check_curvature(problem: Problem, taken: Any, member: Any) -> None:
         near = shifted(problem, unbounded(problem, problem.ridge + problem.number(taken)))
         terms = [t for t in near.terms if t.loss.name == "squared_loss"]
         h = reduce(add, (t.A.T @ (t.c[:, None] * t.A) for t in terms))
-        fits = has_curvature(h[member][:, member], taken[member], problem.exact)
+        fits = has_curvature(h[member][:, member], taken[member])
         if not fits:
             loose, on = np.flatnonzero(member & (taken == 0.0)), member & (taken != 0.0)
             on[loose[distinct([t.matrix[:, loose] for t in terms])]] = True
-            fits = has_curvature(h[on][:, on], taken[on], problem.exact)
+            fits = has_curvature(h[on][:, on], taken[on])
     require(fits, "the data do not have the curvature that is taken out")
 
 
-def has_curvature(h: Number, taken: Any, exact: bool) -> bool:
+def has_curvature(h: Ball, taken: Any) -> bool:
     """Return whether ``H - diag(taken)`` is proved to be positive semidefinite.
 
     With a factor ``L`` found in floats, ``H - diag(taken) - L L'`` must be diagonally dominant with
@@ -90,7 +88,7 @@ def has_curvature(h: Number, taken: Any, exact: bool) -> bool:
     scale = np.exp2(-np.round(np.log2(np.where(size > 0.0, size, 1.0))))  # powers of two
     matrix, shift = middle(h) * np.outer(scale, scale), taken * scale * scale
     rows = np.abs(matrix).sum(axis=1)
-    spread = (h.rad * np.outer(scale, scale)).sum(axis=1) if isinstance(h, Ball) else 0.0 * rows
+    spread = (h.rad * np.outer(scale, scale)).sum(axis=1)
     # Several times what rounding does to the factor, of few columns too; any factor may be tried.
     margin = 1.1 * spread + (0.25 * (len(size) + 4) * np.sqrt(len(size)) + 8) * UNIT * (1.0 + rows)
     try:
@@ -100,15 +98,14 @@ def has_curvature(h: Number, taken: Any, exact: bool) -> bool:
     except np.linalg.LinAlgError:
         return False
     factor[size == 0.0] = 0.0
-    exact_factor, exact_scale = number(factor, exact), number(np.outer(scale, scale), exact)
-    rest = h * exact_scale - number(np.diag(shift), exact) - exact_factor @ exact_factor.T
+    found = h.like(factor)
+    rest = h * np.outer(scale, scale) - np.diag(shift) - found @ found.T
     diagonal = low(rest[np.arange(len(size)), np.arange(len(size))])
     off = put(rest, np.diag_indices(len(size)), 0.0)
-    ones = number(np.ones(len(size)), exact)
-    return bool(np.all(diagonal >= high(abs(off) @ ones)))
+    return bool(np.all(diagonal >= high(abs(off) @ np.ones(len(size)))))
 
 
-def reduced(problem: Problem, inside: Any) -> tuple[Number, Number, Number]:
+def reduced(problem: Problem, inside: Any) -> tuple[Ball, Ball, Ball]:
     """Return ``S + Lambda``, ``g`` and the value with the coordinates ``inside`` minimised out.
 
     ``S + Lambda`` has rows and columns for all coordinates; those of ``inside`` mean nothing.
@@ -173,7 +170,7 @@ def within(problem: Problem, held: dict[str, Any], upper: float, feasible: bool)
     return replace(problem, lower=box[0], upper=box[1], least=least)
 
 
-def _equal_columns(problem: Problem, s: Number, counted: Any) -> Any:
+def _equal_columns(problem: Problem, s: Ball, counted: Any) -> Any:
     """Return pairs of coordinates whose columns agree as it says above, shape ``(2, m)``."""
     matrices = [term.matrix for term in problem.terms]
     plain = np.all(matrices[0] == 1.0, axis=0) & (middle(problem.ridge) == 0.0)
@@ -195,7 +192,7 @@ def _equal_columns(problem: Problem, s: Number, counted: Any) -> Any:
 
 
 def _row_holds(
-    problem: Problem, s: Number, g: Number, m: Any, j: int, near: list[int], counted: Any
+    problem: Problem, s: Ball, g: Ball, m: Any, j: int, near: list[int], counted: Any
 ) -> bool:
     """Return whether every part of a row's supports holds, divided only where one does not yet."""
     if np.all(high(abs(s[j])) == 0) and high(abs(g[j])) == 0:
@@ -243,7 +240,7 @@ def least_of_all(problem: Problem, inside: Any, rest: Any, k: int) -> Any:
     return less(low(value), [gain]) if gain < np.inf else -np.inf
 
 
-def _largest(m: Number, diagonal: Number, g: Number, k: int) -> Any:
+def _largest(m: Ball, diagonal: Ball, g: Ball, k: int) -> Any:
     """Return the largest ``g_S' m_SS^-1 g_S / 2`` over supports of up to ``k``, rounded up.
 
     Of ``m`` only what is beside the diagonal is read, and for k = 1 nothing.
@@ -261,5 +258,5 @@ def _largest(m: Number, diagonal: Number, g: Number, k: int) -> Any:
         inner = m[np.ix_(rows, rows)] - ratio[:, None] * m[i, rows][None, :] if k > 2 else m
         left = diagonal[rows] - ratio * m[i, rows]
         more = own[i] + _largest(inner, left, g[rows] - ratio * g[i], k - 1)
-        best = max(best, float(np.nextafter(more, np.inf)) if isinstance(m, Ball) else more)
+        best = max(best, more if m.exact else float(np.nextafter(more, np.inf)))
     return best

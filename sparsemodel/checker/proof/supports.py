@@ -20,7 +20,7 @@ from scipy.optimize import linprog
 
 from sparsemodel.checker import files
 from sparsemodel.checker.files import require
-from sparsemodel.checker.proof.arithmetic import Ball, Number, high, less, low, middle, number
+from sparsemodel.checker.proof.arithmetic import Ball, high, less, low, middle, number
 
 Budget = tuple[Any, float]
 """What each unit takes, as floats, of what all nonzero ones together may."""
@@ -32,7 +32,7 @@ class Supports:
     def __init__(
         self,
         budget: int,
-        prices: Number,
+        prices: Ball,
         held: Any = False,
         limits: Sequence[tuple[Any, int]] = (),
         budgets: Sequence[Budget] = (),
@@ -90,11 +90,11 @@ class Supports:
             return best
         dearer = self.prices  # mu' (costs - most) <= 0 may be added for mu >= 0
         for (costs, most), m in zip(self.rows, mu, strict=False):
-            costs, most, m = (number(v, not isinstance(dearer, Ball))[()] for v in (costs, most, m))
-            dearer, base = dearer + m * costs, low(base - m * most)
+            scaled = number(m, dearer.exact)
+            dearer, base = dearer + scaled * costs, low(base - scaled * most)
         return max(best, self._greedy(base, gains, dearer, must, left)[0])
 
-    def _greedy(self, base: Any, gains: Any, prices: Number, must: Any, left: Any) -> Any:
+    def _greedy(self, base: Any, gains: Any, prices: Ball, must: Any, left: Any) -> Any:
         """Return the bound at these prices, and the units that are in.
 
         Beside ``must`` one after the other, the most profitable first, where limits leave room: the
