@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker import files
+from sparsemodel.checker import files, statements
 from sparsemodel.checker.files import require
 from sparsemodel.checker.proof.arithmetic import high, low, middle
 from sparsemodel.checker.proof.bound import dual, objective
@@ -16,16 +16,6 @@ from sparsemodel.checker.proof.constraints import FEASIBLE, without_rows
 from sparsemodel.checker.proof.problem import Problem, build
 from sparsemodel.checker.proof.quadratic import check_curvature, least_of_all, within
 from sparsemodel.checker.proof.supports import Tree
-from sparsemodel.checker.statements import (
-    check_first_order,
-    check_point,
-    claim_of,
-    constant_part,
-    exact_fit,
-    gap_of,
-    relative_gap_of,
-    rounding,
-)
 
 _MOST = 3_000_000
 """Supports that one part may have for all of them to be looked at again."""
@@ -42,18 +32,18 @@ def check(body: dict[str, Any], data: files.Data, exact: bool) -> str:
     require(bool(broken) == bool(body["violations"]), words)
     files.said("feasible", not body["violations"], not broken)
     upper = _value(body, problem, x)
-    check_point(body, problem, x)
+    statements.check_point(body, problem, x)
     null = float(middle(objective(problem, np.zeros(problem.shape))))
-    files.same("null value", files.real(body["null_value"]), null)
-    stated, constant = files.real(body["bound"]), constant_part(problem)
-    files.same("constant", files.real(body["constant"]), constant)
-    stationary = check_first_order(body, problem, x)
-    share = relative_gap_of(upper, stated, constant)
-    files.exactly("gap", files.real(body["gap"]), gap_of(upper, stated))
-    files.exactly("relative gap", files.real(body["relative_gap"]), share)
-    zero = 0.0 <= stated < math.inf and exact_fit(problem, x, files.real(body["value"]))
-    claim = claim_of(not broken, share, zero, stationary)
-    files.exactly("claim", body["claim"], claim)
+    files.compare("null value", files.real(body["null_value"]), null, rounded=True)
+    stated, constant = files.real(body["bound"]), statements.constant_part(problem)
+    files.compare("constant", files.real(body["constant"]), constant, rounded=True)
+    stationary = statements.check_first_order(body, problem, x)
+    share = statements.relative_gap_of(upper, stated, constant)
+    files.compare("gap", files.real(body["gap"]), statements.gap_of(upper, stated))
+    files.compare("relative gap", files.real(body["relative_gap"]), share)
+    zero = 0.0 <= stated < math.inf and statements.exact_fit(problem, x, files.real(body["value"]))
+    claim = statements.claim_of(not broken, share, zero, stationary)
+    files.compare("claim", body["claim"], claim)
     found = _proved(body, problem, upper, not broken)
     if stated == -math.inf:
         weaker = body["bound_reason"] == "the bound contradicts the point"
@@ -73,16 +63,12 @@ def check(body: dict[str, Any], data: files.Data, exact: bool) -> str:
 
 def _value(body: dict[str, Any], problem: Problem, x: Any) -> float:
     value = objective(problem, x)
-    stated, upper, found = (
-        files.real(body["value"]),
-        files.real(body["upper"]),
-        float(middle(value)),
-    )
+    stated, upper = files.real(body["value"]), files.real(body["upper"])
+    found, most = float(middle(value)), float(high(value))
     # What the writer allowed for is not known here, but that is how far floats may be.
-    error = min(upper - stated, rounding(problem, x)) + float(high(value) - low(value))
+    error = min(upper - stated, statements.rounding(problem, x)) + float(high(value) - low(value))
     require(abs(stated - found) <= error, f"line 'value' says {stated!r}, and it is {found!r}")
     files.said("objective P", stated, found)
-    most = float(high(value))
     require(upper >= high(value), f"line 'upper' says {upper!r}, and P may be {most!r}")
     files.said("P is at most", upper, most)
     return upper
@@ -189,9 +175,7 @@ class _Parts(Tree):
             fits: Any = problem.single and 0 <= k <= 3
             require(fits, "a part has too many supports to have been looked at")
             if left.size**k > 6 * _MOST:
-                raise files.NotChecked(
-                    f"a part of which all {k} of {left.size} coordinates are tried"
-                )
+                raise files.NotChecked(f"a part where all {k} of {left.size} coordinates are tried")
             return nothing, least_of_all(problem, np.flatnonzero(alive & certain), left, k)
         balanced = files.index(record.get("balanced", []), problem.shape[0])
         if "at" in record:

@@ -54,10 +54,8 @@ class Graph:
         fits = 0.0 <= self.alpha <= self.beta and self.weight > 0.0 and self.k >= 0
         fits = fits and files.array_hash(structure) == facts["structure"]
         require(fits, "the edges or bounds in the file contradict each other")
-        edges = int(self.counted.sum())
-        fits = (
-            files.whole(facts["units"]) == edges and files.whole(facts["required"]) == free.size - p
-        )
+        stated = [files.whole(facts[name]) for name in ("units", "required")]
+        fits = stated == [self.counted.sum(), free.size - p]
         require(fits, "the numbers of edges in the file are wrong")
         self.S = self._covariance([files.real(v) for v in facts["probes"]], data)
 

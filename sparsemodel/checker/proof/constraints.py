@@ -149,19 +149,13 @@ def without_rows(problem: Any, held: dict[str, Any], y: Any) -> Any:
     some = problem.rows is not None or problem.norms
     require(some and len(problem.shape) == 1, "multipliers without linear constraints")
     matrix, low, high = problem.rows or (np.zeros((0, problem.shape[0])), np.zeros(0), np.zeros(0))
-    stiff, mu, own = (
-        files.array(held["stiffness"]),
-        files.array(held.get("norms")),
-        held.get("own", False),
-    )
+    stiff, mu = files.array(held["stiffness"]), files.array(held.get("norms"))
+    own = held.get("own", False)
     sloped = problem.norms if y.size > low.size else ()
     mu = np.zeros(len(problem.norms)) if mu is None else mu
     sizes = [low.size, *(norm.shift.size for norm in sloped)]
-    fits: Any = (y.shape, stiff.shape, mu.shape) == (
-        (sum(sizes),),
-        low.shape,
-        (len(problem.norms),),
-    )
+    shapes = (sum(sizes),), low.shape, (len(problem.norms),)
+    fits: Any = (y.shape, stiff.shape, mu.shape) == shapes
     require(fits, "the multipliers do not fit the constraints")
     first, *others = np.split(y, np.cumsum(sizes)[:-1])
     ends = [np.where(first > 0.0, high, np.where(first < 0.0, low, 0.0))]

@@ -160,13 +160,8 @@ def supports_of(
     facts: dict[str, Any], held: dict[str, Any], kept: Any, exact: bool
 ) -> tuple[Supports, list[str]]:
     """Return what a file says of the supports, with hashes; units ``kept`` are in all."""
-    units, price, k, forced = (
-        kept.size,
-        files.real(facts["price"]),
-        files.whole(facts["k"]),
-        files.whole(facts["forced"]),
-    )
-    given = "prices" in held
+    units, price, given = kept.size, files.real(facts["price"]), "prices" in held
+    k, forced = (files.whole(facts[name]) for name in ("k", "forced"))
     prices = (
         files.vector(held["prices"], (units,), "prices", 0.0) if given else np.full(units, price)
     )
@@ -176,13 +171,10 @@ def supports_of(
         [(files.index(one["units"], units), files.whole(one["most"])) for one in held.get(key, [])]
         for key in ("limits", "crossing")
     )
-    outer, sizes = np.full(units, -1), list[int]()  # the largest set so far around each unit
-    for among, _ in sorted(limits, key=lambda one: int(one[0].size)):
-        inner = outer[among][outer[among] >= 0]
-        nested = sum(sizes[i] for i in np.unique(inner)) == inner.size
-        require(nested, "limits hold for sets that overlap without one being in the other")
-        outer[among] = len(sizes)
-        sizes.append(int(among.size))
+    sets = np.array([_ones(*limit, units)[0] for limit in limits]).reshape(-1, units)
+    common, sizes = sets @ sets.T, sets.sum(axis=1)
+    nested = np.all((common == 0.0) | (common == np.minimum.outer(sizes, sizes)))
+    require(nested, "limits hold for sets that overlap without one being in the other")
     costs = held.get("knapsack", [])
     knapsacks = [
         (files.vector(one["costs"], (units,), "costs", 0.0), files.real(one["most"]))
