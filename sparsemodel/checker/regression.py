@@ -87,7 +87,8 @@ def _violations(problem: Problem, x: Any) -> list[str]:
         out += ["a linear constraint does not hold"] * bool(
             np.any(over - rounded > FEASIBLE * size)
         )
-    out += [words for norm in problem.norms for words in norm.broken(x)]
+    beyond = any(norm.broken(x) for norm in problem.norms)
+    out += ["a norm or an eigenvalue is beyond its limit"] * beyond
     if np.any((x != 0.0) & (np.abs(x) < problem.least * (1.0 - FEASIBLE))):
         out.append("a coordinate is nearer to zero than it may be")
     largest = min(float(np.abs(x).max(initial=0.0)), 1.0)
@@ -166,9 +167,9 @@ class _Parts(Tree):
             check_curvature(problem, taken, member)
             self.stages.append((member, taken))
 
-    def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> tuple[Any, Any]:
-        """Return what the numbers of a record prove, and the bound where all supports count."""
-        problem, nothing = self.problem, (-np.inf, np.zeros(self.count))
+    def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> Any:
+        """Return what the numbers of a record prove: a base and gains."""
+        problem, nobody = self.problem, np.zeros(self.count)
         alive, certain = ~np.append(out, False)[problem.unit], np.append(inside, True)[problem.unit]
         if record.get("enumerated") is True:
             left, k = np.flatnonzero(alive & ~certain), problem.supports.budget - int(inside.sum())
@@ -176,7 +177,7 @@ class _Parts(Tree):
             require(fits, "a part has too many supports to have been looked at")
             if left.size**k > 6 * _MOST:
                 raise files.NotChecked(f"a part where all {k} of {left.size} coordinates are tried")
-            return nothing, least_of_all(problem, np.flatnonzero(alive & certain), left, k)
+            return least_of_all(problem, np.flatnonzero(alive & certain), left, k), nobody
         balanced = files.index(record.get("balanced", []), problem.shape[0])
         if "at" in record:
             stage = record["stage"]
@@ -192,13 +193,13 @@ class _Parts(Tree):
             if "slopes" in record:
                 require(self.at is not None, "a part has slopes without linear constraints")
                 problem = self.at(files.numbers(record["slopes"]))  # type: ignore[misc]
-            return dual(problem, None, at, taken, balanced), -np.inf
+            return dual(problem, None, at, taken, balanced)
         if "duals" not in record:
-            return nothing, -np.inf
+            return -np.inf, nobody
         points = [files.numbers(a) for a in record["duals"]]
         if self.at is not None and self.priced is not None:
             problem = self.at(points[self.priced])
-        return dual(problem, _fitting(problem, points), balanced=balanced), -np.inf
+        return dual(problem, _fitting(problem, points), balanced=balanced)
 
 
 def _fitting(problem: Problem, points: list[Any]) -> list[Any]:

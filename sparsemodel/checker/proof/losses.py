@@ -127,8 +127,10 @@ class Loss:
 
     def conjugate(self, a: Ball) -> Any:
         """Return upper bounds on the conjugate over the ``a`` that are possible; inf outside."""
-        ends = [Ball(np.clip(end, self.lower, self.upper)) for end in (low(a), high(a))]
-        found = [high(self._conjugate(end)) for end in ([a] if a.exact else ends)]
+        ends = [a]
+        if not a.exact:
+            ends = [Ball(np.clip(end, self.lower, self.upper)) for end in (low(a), high(a))]
+        found = [high(self._conjugate(end)) for end in ends]
         inside = (a.mid >= self.lower) & (a.mid <= self.upper)
         return np.where(inside, np.maximum(found[0], found[-1]), np.inf)
 

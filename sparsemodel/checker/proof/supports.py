@@ -214,8 +214,8 @@ class Tree:
     def __init__(self, nodes: list[Any], supports: Supports) -> None:
         self.nodes, self.supports, self.count = nodes, supports, supports.count
 
-    def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> tuple[Any, Any]:
-        """Return what the numbers of a record prove (a base, gains of units, ...), and a bound."""
+    def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> Any:
+        """Return what the numbers of a record prove: a base, gains of units, ..."""
         raise NotImplementedError
 
     def below(self, found: Any, inside: Any, out: Any, facts: Any) -> Any:
@@ -235,8 +235,8 @@ class Tree:
             require(fits, f"record {at!r} of the tree appears twice, or is not there")
             seen.add(at)
             record = self.nodes[at]
-            found, enumerated = self.evaluate(record, inside, out, facts)
-            known = max(known, enumerated, self._at(found, inside, out))
+            found = self.evaluate(record, inside, out, facts)
+            known = max(known, self._at(found, inside, out))
             without, within = (
                 files.index(record.get(name, []), self.count) for name in ("out", "in")
             )
