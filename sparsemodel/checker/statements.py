@@ -187,7 +187,7 @@ def _squares(v: Any) -> Any:
 
 def _rounded(problem: Problem, term: Term, x: Any) -> Ball:
     """Return predictions with what plain products of floats may have made of them."""
-    u, on = middle(predictions(problem, term, x)), rows_of(x)
+    u, on = middle(predictions(term, x)), rows_of(x)
     reach = np.abs(term.matrix[:, on]) @ np.abs(x[on]) + np.abs(middle(term.o))
     return Ball(u, gamma(2 * int(on.sum()) + 64) * reach)
 
@@ -223,7 +223,7 @@ def exact_fit(problem: Problem, x: Any, value: float) -> bool:
         sizes = _unexplained(np.column_stack([np.ones(c.size), basis]), aim, c)
         typical = float(np.quantile(sizes[c > 0.0], 0.1))
         most = 1024.0 * 2.0**-52 * np.maximum(sizes, typical)
-        u = np.concatenate([middle(predictions(problem, t, x)) for t in judged])
+        u = np.concatenate([middle(predictions(t, x)) for t in judged])
         if np.any((np.abs(u - y) > most)[c > 0.0]):
             return False
         parts = np.split(most, np.cumsum([len(t.y) for t in judged])[:-1])

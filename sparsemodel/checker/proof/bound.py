@@ -40,10 +40,10 @@ from sparsemodel.checker.proof.losses import Term
 from sparsemodel.checker.proof.problem import Problem, rows_of
 
 
-def predictions(problem: Problem, term: Term, x: Any) -> Ball:
+def predictions(term: Term, x: Any) -> Any:
     """Return ``A x + o`` from the columns where ``x`` is not zero."""
     on = np.flatnonzero(rows_of(x))
-    return term.A[:, on] @ problem.number(x[on]) + term.o
+    return term.A[:, on] @ x[on] + term.o
 
 
 def _far(matrix: Any) -> Any:
@@ -75,16 +75,16 @@ def shifted(problem: Problem, zero: Any) -> Problem:
 
 
 def _tangent(problem: Problem, term: Term, at: Any) -> Ball:
-    y = problem.number(term.y)
-    return y if term.loss.name == "linear_term" else predictions(problem, term, at) - y
+    line = term.loss.name == "linear_term"
+    return problem.number(term.y) if line else predictions(term, at) - term.y
 
 
 def objective(problem: Problem, x: Any) -> Ball:
     """Return ``P(x)``."""
-    at, ridge = problem.number(x), problem.ridge if x.ndim == 1 else problem.ridge[:, None]
-    out = total(ridge * at * at) / 2 + problem.constant
+    ridge = problem.ridge if x.ndim == 1 else problem.ridge[:, None]
+    out = total(ridge * x * x) / 2 + problem.constant
     for term in problem.terms:
-        out = out + total(term.weighted(term.loss.value(predictions(problem, term, x))))
+        out = out + total(term.weighted(term.loss.value(predictions(term, x))))
     chosen = problem.units_of(x)
     return out + total(problem.supports.prices[chosen]) if chosen.size else out
 
@@ -106,8 +106,8 @@ def dual(
     nothing = -np.inf, np.full(problem.units, np.inf)
     ridge, square = problem.ridge, None
     if taken is not None:
-        ridge, point = ridge + problem.number(taken), problem.number(at)
-        square = problem.number(taken if at.ndim == 1 else taken[:, None]) * point
+        ridge, point = ridge + taken, problem.number(at)
+        square = (taken if at.ndim == 1 else taken[:, None]) * point
     zero = np.union1d(unbounded(problem, ridge), balanced).astype(np.intp)
     known: list[Any] = [None] * len(problem.terms)
     if points is not None:
@@ -194,17 +194,13 @@ def _balanced(problem: Problem, duals: list[Ball], zero: Any) -> list[Ball] | No
     most = max((float(r.max(initial=0.0, where=r < np.inf)) for r in rooms), default=0.0)
     for level in (np.inf, *(share * most for share in (0.1, 1e-3, 1e-6, 1e-9))):
         moving = [r >= level if level > 0.0 else r > 0.0 for r in rooms]
-        roots = [
-            (on * np.sqrt(middle(t.c)))[:, None] for (t, _), on in zip(pairs, moving, strict=True)
-        ]
-        weighed = [w * t.matrix[:, zero] for (t, _), w in zip(pairs, roots, strict=True)]
+        rows = [(t, a, on) for (t, a), on in zip(pairs, moving, strict=True)]
+        weighed = [(on * np.sqrt(middle(t.c)))[:, None] * t.matrix[:, zero] for t, _, on in rows]
         R: Any = np.linalg.qr(np.concatenate(weighed), mode="r")
         if R.shape[0] < zero.size or not np.all(np.diag(R) != 0.0):
             continue
-        inverse = problem.number(np.linalg.inv(R))  # any regular matrix will do
-        each = [
-            (t, a, t.A[:, zero] @ inverse, on) for (t, a), on in zip(pairs, moving, strict=True)
-        ]
+        inverse = np.linalg.inv(R)  # any regular matrix will do
+        each = [(t, a, t.A[:, zero] @ inverse, on) for t, a, on in rows]
         gram = reduce(add, (q[on].T @ (t.c[on][:, None] * q[on]) for t, _, q, on in each))
         y = solution(gram, reduce(add, (q.T @ t.weighted(a) for t, a, q, _ in each)))
         if y is None:

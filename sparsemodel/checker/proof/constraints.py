@@ -161,9 +161,9 @@ def without_rows(problem: Any, held: dict[str, Any], y: Any) -> Any:
             require(isinstance(norm, Norm), "bounds on eigenvalues have slopes alone")
             name = "squared_loss" if norm.order == 2 else "absolute_loss"
             add(name, norm.matrix, -norm.shift, np.full(norm.shift.size, m), 0.0)
-            reach = problem.number(np.array(norm.radius))
+            reach = problem.number(norm.radius)
             most = reach * reach / 2 if norm.order == 2 else reach
-            constant = constant - problem.number(np.array(m)) * most
+            constant = constant - most * m
     if own or np.any(y):  # parts have others, though all of them are zero here
         every = np.concatenate([matrix, *(norm.matrix for norm in sloped)])
         add("linear_term", every, y, np.ones(y.size), -np.concatenate(ends))

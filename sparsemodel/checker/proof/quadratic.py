@@ -65,7 +65,7 @@ def check_curvature(problem: Problem, taken: Any, member: Any) -> None:
     """
     fits = problem.squares and taken.shape == problem.shape[:1]
     if fits and taken.any():
-        near = shifted(problem, unbounded(problem, problem.ridge + problem.number(taken)))
+        near = shifted(problem, unbounded(problem, problem.ridge + taken))
         terms = [t for t in near.terms if t.loss.name == "squared_loss"]
         h = reduce(add, (t.A.T @ (t.c[:, None] * t.A) for t in terms))
         fits = has_curvature(h[member][:, member], taken[member])
@@ -113,14 +113,14 @@ def reduced(problem: Problem, inside: Any) -> tuple[Ball, Ball, Ball]:
     p, value, aims = problem.shape[0], problem.constant, problem.number(np.zeros(problem.shape))
     s: Any = problem.number(np.zeros((p, p)))
     for term in shifted(problem, unbounded(problem, problem.ridge)).terms:
-        A, y = term.A, problem.number(term.y)
+        A, y = term.A, term.y
         if term.loss.name == "squared_loss":
             y = y - term.o
             s, aims = s + A.T @ (term.c[:, None] * A), aims + A.T @ (term.c * y)
             value = value + total(term.c * y * y) / 2
         else:
             aims, value = aims - A.T @ (term.c * y), value + total(term.c * y * term.o)
-    s = s + problem.ridge[:, None] * problem.number(np.eye(p))
+    s = s + problem.ridge[:, None] * np.eye(p)
     found: Any = eliminated(blocks([[s, aims[:, None]], [aims[None, :], 2 * value]]), inside)
     require(found is not None, "columns that are always in may be linearly dependent")
     return found[:p, :p], found[:p, p], found[p, p] / 2
@@ -156,7 +156,7 @@ def within(problem: Problem, held: dict[str, Any], upper: float, feasible: bool)
         fits = not problem.bounded and feasible and upper <= level
         require(fits, "no point at the level that coefficient bounds start from is known")
         infimum = dual(problem, [None] * len(problem.terms))[0]
-        reach = problem.number(np.where(known | np.isinf(m), 0.0, m))
+        reach = np.where(known | np.isinf(m), 0.0, m)
         paid = low(problem.ridge * reach * reach / 2)
         known |= paid >= high(problem.number(level) - infimum)
     s, g, _ = reduced(problem, problem.free)
@@ -197,7 +197,7 @@ def _row_holds(
     """Return whether every part of a row's supports holds, divided only where one does not yet."""
     if np.all(high(abs(s[j])) == 0) and high(abs(g[j])) == 0:
         return True  # nothing depends on this coordinate
-    weights = problem.number(np.where(np.isfinite(m), m, 0.0))
+    weights = np.where(np.isfinite(m), m, 0.0)
     sizes = np.sort(np.bincount(problem.unit[counted]))[::-1]  # of the units, in coordinates
     most_of_all = int(sizes[: problem.supports.budget].sum())
     todo: list[tuple[list[int], list[int]]] = [([j], [])]
@@ -208,7 +208,7 @@ def _row_holds(
         first = np.zeros(len(inside))
         first[0] = 1.0  # the best rho is the first row of the inverse; any is allowed
         try:
-            rho = problem.number(np.linalg.solve(middle(s)[np.ix_(inside, inside)], first))
+            rho = np.linalg.solve(middle(s)[np.ix_(inside, inside)], first)
         except np.linalg.LinAlgError:
             return False
         row = abs(rho @ s[inside]) * weights
