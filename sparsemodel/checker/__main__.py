@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import sys
-from pathlib import Path
-from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -17,26 +14,6 @@ from sparsemodel.checker.graphs.check import check as check_graphs
 
 _EXACT = 20_000
 """Entries up to which --exact is meant."""
-_HERE = Path(__file__).parent
-
-
-class _Used(dict[CodeType, None]):
-    """The functions of the checker that are called, in the order of their first calls."""
-
-    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
-        """Note a call; what Python's profiler is given."""
-        code = frame.f_code
-        function = bool(code.co_flags & inspect.CO_OPTIMIZED) and code.co_name[0] != "<"
-        if event == "call" and function and code.co_filename.startswith(str(_HERE)):
-            self.setdefault(code)
-
-    def __str__(self) -> str:
-        rows = [(len(inspect.getsourcelines(code)[0]), code) for code in self]
-        text = f"\nran {len(rows)} functions of {sum(lines for lines, _ in rows)} lines:\n"
-        for lines, code in rows:
-            place = f"{Path(code.co_filename).relative_to(_HERE)}:{code.co_firstlineno}"
-            text += f"  {place:<26} {lines:>3} lines  {code.co_qualname}\n"
-        return text
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,10 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
     words = ".npz, .npy or .csv files with the data it is about"
     parser.add_argument("data", nargs="+", help=words)
     parser.add_argument("--exact", action="store_true", help="rational numbers, no rounding at all")
-    parser.add_argument("--functions", action="store_true", help="list the code that judged it")
-    given, used = parser.parse_args(arguments), _Used()
-    if given.functions:
-        sys.setprofile(used)
+    given = parser.parse_args(arguments)
     try:
         with np.errstate(all="ignore"):
             claim = _checked(given)
@@ -61,10 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
         status, verdict = 2, f"not checked: {error}"
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         status, verdict = 1, f"the certificate does NOT hold: it is malformed ({error!r})"
-    finally:
-        if given.functions:
-            sys.setprofile(None)
-    sys.stdout.write(verdict + "\n" + (str(used) if given.functions else ""))
+    files.write(verdict)
     return status
 
 

@@ -289,18 +289,12 @@ def said(name: str, stated: Any, found: Any) -> None:
     write(f"  {name}: stated {stated}, found {found}")
 
 
-def exactly(name: str, stated: Any, found: Any) -> None:
-    """Compare two values that must be the same."""
-    same = stated == found and isinstance(stated, bool) == isinstance(found, bool)
-    same = same or (stated != stated and found != found)
-    require(same, f"line '{name}' says {stated!r}, and from the rest it is {found!r}")
-    said(name, stated, found)
-
-
-def same(name: str, stated: float, found: float) -> None:
-    """Compare two numbers that may be rounded otherwise; nothing is proved by them."""
-    fits = near(stated, found, abs(found))
-    require(fits, f"line '{name}' says {stated!r}, and it is {found!r}")
+def compare(name: str, stated: Any, found: Any, *, rounded: bool = False) -> None:
+    """Compare two values that must be the same, but for roundings where nothing is proved."""
+    fits = stated == found and isinstance(stated, bool) == isinstance(found, bool)
+    fits = fits or (stated != stated and found != found)
+    fits = fits or (rounded and near(stated, found, abs(found)))
+    require(fits, f"line '{name}' says {stated!r}, and from the rest it is {found!r}")
     said(name, stated, found)
 
 

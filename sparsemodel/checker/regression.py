@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker import files
+from sparsemodel.checker import files, statements
 from sparsemodel.checker.files import real, require
 from sparsemodel.checker.proof.arithmetic import high, low, middle
 from sparsemodel.checker.proof.bound import dual, objective
@@ -16,16 +16,6 @@ from sparsemodel.checker.proof.constraints import FEASIBLE, without_rows
 from sparsemodel.checker.proof.problem import Problem, build
 from sparsemodel.checker.proof.quadratic import boxed, check_curvature, least_of_all, within
 from sparsemodel.checker.proof.supports import Tree
-from sparsemodel.checker.statements import (
-    check_first_order,
-    check_point,
-    claim_of,
-    constant_part,
-    exact_fit,
-    gap_of,
-    relative_gap_of,
-    rounding,
-)
 
 _MOST = 3_000_000
 """Supports that one part may have for all of them to be looked at again."""
@@ -42,18 +32,18 @@ def check(body: dict[str, Any], data: files.Data, exact: bool) -> str:
     require(bool(broken) == bool(body["violations"]), words)
     files.said("feasible", not body["violations"], not broken)
     upper = _value(body, problem, x)
-    check_point(body, problem, x)
+    statements.check_point(body, problem, x)
     null = float(middle(objective(problem, np.zeros(problem.shape))))
-    files.same("null value", files.real(body["null_value"]), null)
-    stated, constant = files.real(body["bound"]), constant_part(problem)
-    files.same("constant", files.real(body["constant"]), constant)
-    stationary = check_first_order(body, problem, x)
-    share = relative_gap_of(upper, stated, constant)
-    files.exactly("gap", files.real(body["gap"]), gap_of(upper, stated))
-    files.exactly("relative gap", files.real(body["relative_gap"]), share)
-    zero = 0.0 <= stated < math.inf and exact_fit(problem, x, files.real(body["value"]))
-    claim = claim_of(not broken, share, zero, stationary)
-    files.exactly("claim", body["claim"], claim)
+    files.compare("null value", files.real(body["null_value"]), null, rounded=True)
+    stated, constant = files.real(body["bound"]), statements.constant_part(problem)
+    files.compare("constant", files.real(body["constant"]), constant, rounded=True)
+    stationary = statements.check_first_order(body, problem, x)
+    share = statements.relative_gap_of(upper, stated, constant)
+    files.compare("gap", files.real(body["gap"]), statements.gap_of(upper, stated))
+    files.compare("relative gap", files.real(body["relative_gap"]), share)
+    zero = 0.0 <= stated < math.inf and statements.exact_fit(problem, x, files.real(body["value"]))
+    claim = statements.claim_of(not broken, share, zero, stationary)
+    files.compare("claim", body["claim"], claim)
     found = _proved(body, problem, upper, not broken)
     if stated == -math.inf:
         weaker = body["bound_reason"] == "the bound contradicts the point"
@@ -73,16 +63,12 @@ def check(body: dict[str, Any], data: files.Data, exact: bool) -> str:
 
 def _value(body: dict[str, Any], problem: Problem, x: Any) -> float:
     value = objective(problem, x)
-    stated, upper, found = (
-        files.real(body["value"]),
-        files.real(body["upper"]),
-        float(middle(value)),
-    )
+    stated, upper = files.real(body["value"]), files.real(body["upper"])
+    found, most = float(middle(value)), float(high(value))
     # What the writer allowed for is not known here, but that is how far floats may be.
-    error = min(upper - stated, rounding(problem, x)) + float(high(value) - low(value))
+    error = min(upper - stated, statements.rounding(problem, x)) + float(high(value) - low(value))
     require(abs(stated - found) <= error, f"line 'value' says {stated!r}, and it is {found!r}")
     files.said("objective P", stated, found)
-    most = float(high(value))
     require(upper >= high(value), f"line 'upper' says {upper!r}, and P may be {most!r}")
     files.said("P is at most", upper, most)
     return upper
@@ -101,7 +87,8 @@ def _violations(problem: Problem, x: Any) -> list[str]:
         out += ["a linear constraint does not hold"] * bool(
             np.any(over - rounded > FEASIBLE * size)
         )
-    out += [words for norm in problem.norms for words in norm.broken(x)]
+    beyond = any(norm.broken(x) for norm in problem.norms)
+    out += ["a norm or an eigenvalue is beyond its limit"] * beyond
     if np.any((x != 0.0) & (np.abs(x) < problem.least * (1.0 - FEASIBLE))):
         out.append("a coordinate is nearer to zero than it may be")
     largest = min(float(np.abs(x).max(initial=0.0)), 1.0)
@@ -198,19 +185,17 @@ class _Parts(Tree):
             check_curvature(problem, taken, member)
             self.stages.append((member, taken))
 
-    def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> tuple[Any, Any]:
-        """Return what the numbers of a record prove, and the bound where all supports count."""
-        problem, nothing = self.problem, (-np.inf, np.zeros(self.count))
+    def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> Any:
+        """Return what the numbers of a record prove: a base and gains."""
+        problem, nobody = self.problem, np.zeros(self.count)
         alive, certain = ~np.append(out, False)[problem.unit], np.append(inside, True)[problem.unit]
         if record.get("enumerated") is True:
             left, k = np.flatnonzero(alive & ~certain), problem.supports.budget - int(inside.sum())
             fits: Any = problem.single and 0 <= k <= 3
             require(fits, "a part has too many supports to have been looked at")
             if left.size**k > 6 * _MOST:
-                raise files.NotChecked(
-                    f"a part of which all {k} of {left.size} coordinates are tried"
-                )
-            return nothing, least_of_all(problem, np.flatnonzero(alive & certain), left, k)
+                raise files.NotChecked(f"a part where all {k} of {left.size} coordinates are tried")
+            return least_of_all(problem, np.flatnonzero(alive & certain), left, k), nobody
         balanced = files.index(record.get("balanced", []), problem.shape[0])
         if "at" in record:
             stage = record["stage"]
@@ -228,13 +213,13 @@ class _Parts(Tree):
             if "slopes" in record:
                 require(self.at is not None, "a part has slopes without linear constraints")
                 problem = self.at(files.numbers(record["slopes"]))  # type: ignore[misc]
-            return dual(problem, None, at, taken, balanced), -np.inf
+            return dual(problem, None, at, taken, balanced)
         if "duals" not in record:
-            return nothing, -np.inf
+            return -np.inf, nobody
         points = [files.numbers(a) for a in record["duals"]]
         if self.at is not None and self.priced is not None:
             problem = self.at(points[self.priced])
-        return dual(problem, _fitting(problem, points), balanced=balanced), -np.inf
+        return dual(problem, _fitting(problem, points), balanced=balanced)
 
 
 def _fitting(problem: Problem, points: list[Any]) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.checker.files import array, exactly, near, real, require, said, write
+from sparsemodel.checker.files import array, compare, near, real, require, said, write
 from sparsemodel.checker.proof.arithmetic import UNIT, Ball, gamma, low, middle
 from sparsemodel.checker.proof.bound import predictions, unbounded
 from sparsemodel.checker.proof.losses import Term
@@ -55,7 +55,7 @@ def constant_part(problem: Problem) -> float:
 def check_point(body: dict[str, Any], problem: Problem, x: Any) -> None:
     """Compare support, names and coefficients with the point."""
     support = np.flatnonzero(rows_of(x) & problem.counted).tolist()
-    exactly("support", body["support"], support)
+    compare("support", body["support"], support)
     names = {int(j): name for j, name in body["names"].items()}
     fits = sorted(names) == sorted({*support, *(int(j) for j in problem.free)})
     require(fits, "line 'names' is not about the support and what is always in")
@@ -96,7 +96,7 @@ def check_first_order(body: dict[str, Any], problem: Problem, x: Any) -> bool:
         require(fits or rough, f"line 'stationarity.{name}' says {one!r}, and it is {two!r}")
     one, two = real(stated["smallest"]), real(stated["largest"])
     step = math.nan if not smooth else one / two if two > 0.0 else math.inf
-    exactly("longest step", real(stated["step"]), step)
+    compare("longest step", real(stated["step"]), step)
     said("gradient on support", stated["residual"], facts["residual"])
     return smooth and real(stated["residual"]) <= 1e-6
 
@@ -160,10 +160,8 @@ def _gradient(problem: Problem, x: Any, loose: Any) -> tuple[Any, float, float, 
     A = np.concatenate([t.matrix for t in problem.terms])
     left, off, gone, fitted = 0.0, 0.0, False, 0.0
     if loose.size:
-        size, w = (
-            float(np.linalg.norm(r)),
-            np.concatenate([np.sqrt(middle(t.c)) for t in problem.terms]),
-        )
+        size = float(np.linalg.norm(r))
+        w = np.concatenate([np.sqrt(middle(t.c)) for t in problem.terms])
         F = A[:, loose] / np.maximum(np.linalg.norm(A[:, loose], axis=0), 1e-300)
         if size > 0.0:
             left = float(np.abs(F.T @ r).max(initial=0.0)) / size
@@ -189,7 +187,7 @@ def _squares(v: Any) -> Any:
 
 def _rounded(problem: Problem, term: Term, x: Any) -> Ball:
     """Return predictions with what plain products of floats may have made of them."""
-    u, on = middle(predictions(problem, term, x)), rows_of(x)
+    u, on = middle(predictions(term, x)), rows_of(x)
     reach = np.abs(term.matrix[:, on]) @ np.abs(x[on]) + np.abs(middle(term.o))
     return Ball(u, gamma(2 * int(on.sum()) + 64) * reach)
 
@@ -225,7 +223,7 @@ def exact_fit(problem: Problem, x: Any, value: float) -> bool:
         sizes = _unexplained(np.column_stack([np.ones(c.size), basis]), aim, c)
         typical = float(np.quantile(sizes[c > 0.0], 0.1))
         most = 1024.0 * 2.0**-52 * np.maximum(sizes, typical)
-        u = np.concatenate([middle(predictions(problem, t, x)) for t in judged])
+        u = np.concatenate([middle(predictions(t, x)) for t in judged])
         if np.any((np.abs(u - y) > most)[c > 0.0]):
             return False
         parts = np.split(most, np.cumsum([len(t.y) for t in judged])[:-1])

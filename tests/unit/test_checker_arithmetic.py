@@ -83,8 +83,8 @@ def test_curvature_that_certificates_take_is_found_in_any_units() -> None:
             low_end, high_end = (share, high_end) if fits else (low_end, share)
         exact = Ball(a.T) @ Ball(a)
         assert low_end > 0.0
-        assert has_curvature(exact, low_end * least * np.diag(h), False)
-        assert not has_curvature(exact, 1.001 * least * np.diag(h), False)
+        assert has_curvature(exact, low_end * least * np.diag(h))
+        assert not has_curvature(exact, 1.001 * least * np.diag(h))
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 8])
@@ -95,8 +95,8 @@ def test_curvature_with_room_is_found_for_few_columns_as_for_many(p: int) -> Non
         h = Ball(a.T) @ Ball(a)
         size = np.sqrt(np.diag(h.mid))
         least = float(np.linalg.eigvalsh(h.mid / np.outer(size, size))[0])
-        assert has_curvature(h, (least - 1e-12) * size**2, False)
-        assert not has_curvature(h, (least + 1e-12) * size**2, False)
+        assert has_curvature(h, (least - 1e-12) * size**2)
+        assert not has_curvature(h, (least + 1e-12) * size**2)
 
 
 @pytest.mark.parametrize("exact", [False, True])

@@ -54,10 +54,8 @@ class Graph:
         fits = 0.0 <= self.alpha <= self.beta and self.weight > 0.0 and self.k >= 0
         fits = fits and files.array_hash(structure) == facts["structure"]
         require(fits, "the edges or bounds in the file contradict each other")
-        edges = int(self.counted.sum())
-        fits = (
-            files.whole(facts["units"]) == edges and files.whole(facts["required"]) == free.size - p
-        )
+        stated = [files.whole(facts[name]) for name in ("units", "required")]
+        fits = stated == [self.counted.sum(), free.size - p]
         require(fits, "the numbers of edges in the file are wrong")
         self.S = self._covariance([files.real(v) for v in facts["probes"]], data)
 
@@ -344,16 +342,16 @@ class _Edges(Tree):
         super().__init__(nodes, g.supports())
         self.g, self.upper = g, upper
 
-    def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> tuple[Any, Any]:
+    def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> Any:
         """Return base, gains and the dual point of a record."""
         fits: Any = record.get("enumerated") is not True and "at" not in record
         require(fits, "a part of the search holds no dual matrix")
         if "duals" not in record:
-            return (-np.inf, np.zeros(self.count), None, 0.0), -np.inf
+            return -np.inf, np.zeros(self.count), None, 0.0
         V, mu = (np.array([files.real(v) for v in part]) for part in record["duals"])
         fits = V.shape == self.g.rows.shape and mu.shape == (1,) and np.all(np.isfinite(V))
         require(fits and 0.0 <= mu[0] < np.inf, "a dual matrix of the search does not fit")
-        return (*minorant(self.g, V, float(mu[0]), facts), V, float(mu[0])), -np.inf
+        return *minorant(self.g, V, float(mu[0]), facts), V, float(mu[0])
 
     def below(self, found: Any, inside: Any, out: Any, facts: Any) -> Any:
         """Return a smaller set for the children of a part."""

@@ -1,9 +1,9 @@
-"""Two kinds of numbers with one set of formulas: floats with error bounds, and exact rationals.
+"""One kind of numbers: floats that know their rounding errors, or exact rationals.
 
 A :class:`Ball` is an array of floats ``mid`` with bounds ``rad`` on how far the exact numbers may
 be from them; every operation adds what it rounds (N. J. Higham, *Accuracy and Stability of
-Numerical Algorithms*, chapters 2 and 3). The exact kind is a NumPy array of ``fractions.Fraction``.
-The formulas of the checker are written once and run with either.
+Numerical Algorithms*, chapters 2 and 3). Where ``mid`` holds ``fractions.Fraction``, nothing is
+rounded and ``rad`` is zero. The formulas of the checker are written once and run with either.
 """
 
 from __future__ import annotations
@@ -16,40 +16,50 @@ import numpy as np
 
 UNIT = 2.0**-53  # unit roundoff of float64
 TINY = 2.0**-1000  # more than anything that underflow can hide
-Number = Any
-"""A Ball, an array of Fractions, or one Fraction."""
 
 
 class Ball:
-    """Real numbers within ``rad`` of the floats ``mid``, entry by entry."""
+    """Real numbers within ``rad`` of ``mid``, entry by entry."""
 
     __array_ufunc__ = None  # an array and a Ball make a Ball
 
     def __init__(self, mid: Any, rad: Any = 0.0) -> None:
-        self.mid = np.asarray(mid, dtype=np.float64)
-        self.rad = np.broadcast_to(np.asarray(rad, dtype=np.float64), self.mid.shape)
-        self.shape = self.mid.shape
+        mid = np.asarray(mid)
+        self.exact = mid.dtype.hasobject
+        self.mid = mid if self.exact else mid.astype(np.float64, copy=False)
+        self.rad = np.broadcast_to(np.asarray(rad, dtype=np.float64), mid.shape)
+        self.shape = mid.shape
+
+    def like(self, other: Any) -> Ball:
+        """Return numbers of the same kind."""
+        return other if isinstance(other, Ball) else number(other, self.exact)
 
     def __add__(self, other: Any) -> Ball:
-        b = lift(other)
+        b = self.like(other)
         mid = self.mid + b.mid
-        return Ball(mid, up(self.rad + b.rad + UNIT * np.abs(mid)))
+        return Ball(mid) if self.exact else Ball(mid, up(self.rad + b.rad + UNIT * np.abs(mid)))
 
     def __mul__(self, other: Any) -> Ball:
-        b = lift(other)
+        b = self.like(other)
         mid = self.mid * b.mid
+        if self.exact:
+            return Ball(mid)
         rad = np.abs(self.mid) * b.rad + self.rad * np.abs(b.mid) + self.rad * b.rad
         return Ball(mid, up(rad + UNIT * np.abs(mid)) + TINY * ((self.mid != 0) & (b.mid != 0)))
 
     def __truediv__(self, other: Any) -> Ball:
-        b = lift(other)
+        b = self.like(other)
         mid, size = self.mid / b.mid, np.abs(b.mid)
+        if self.exact:
+            return Ball(mid)
         rad = (np.abs(self.mid) * b.rad + self.rad * size) / (size * (size - b.rad))
         rad = np.where(size > b.rad, up(rad + UNIT * np.abs(mid)) + TINY * (mid != 0), np.inf)
         return Ball(mid, rad)
 
     def __matmul__(self, other: Any) -> Ball:
-        b = lift(other)
+        b = self.like(other)
+        if self.exact:
+            return Ball(self.mid @ b.mid)
         one, two = np.abs(self.mid), np.abs(b.mid)
         mid, rad = _product(self.mid, b.mid)
         rad = rad + one @ b.rad if b.rad.any() else rad
@@ -58,16 +68,16 @@ class Ball:
         return Ball(mid, up(rad * (1.0 + 2.0 * gamma(one.shape[-1] + 2))) + TINY * touched)
 
     def __rmatmul__(self, other: Any) -> Ball:
-        return lift(other) @ self
+        return self.like(other) @ self
 
     def __neg__(self) -> Ball:
         return Ball(-self.mid, self.rad)
 
     def __sub__(self, other: Any) -> Ball:
-        return self + -lift(other)
+        return self + -self.like(other)
 
     def __rsub__(self, other: Any) -> Ball:
-        return lift(other) - self
+        return self.like(other) - self
 
     def __abs__(self) -> Ball:
         return Ball(np.abs(self.mid), self.rad)
@@ -131,60 +141,50 @@ def gamma(n: int) -> float:
     return n * UNIT / (1.0 - n * UNIT) * (1.0 + 4.0 * UNIT)
 
 
-def lift(x: Any) -> Ball:
-    """Return ``x`` as a Ball."""
-    return x if isinstance(x, Ball) else Ball(x)
-
-
-def number(x: Any, exact: bool) -> Number:
+def number(x: Any, exact: bool) -> Ball:
     """Return an array of floats as numbers of either kind; infinite ones only as they are."""
-    x = np.asarray(x, dtype=np.float64)
-    if not exact:
-        return Ball(x)
-    out = np.empty(x.shape, dtype=object)
-    out.ravel()[:] = [Fraction(v) if math.isfinite(v) else v for v in x.ravel().tolist()]
-    return out
+    x = np.asarray(x)
+    if exact and not x.dtype.hasobject:
+        values, x = x.ravel().tolist(), np.empty(x.shape, dtype=object)
+        x.ravel()[:] = [Fraction(v) if math.isfinite(v) else v for v in values]
+    return Ball(x)
 
 
-def low(x: Number) -> Any:
-    """Return the lower end: floats rounded down, or the exact number itself."""
-    if not isinstance(x, Ball):
-        return x
+def low(x: Ball) -> Any:
+    """Return the lower end: floats rounded down, or the exact numbers themselves."""
+    if x.exact:
+        return x.mid[()]
     return np.where(x.rad == 0.0, x.mid, np.nextafter(x.mid - x.rad, -np.inf))[()]
 
 
-def high(x: Number) -> Any:
-    """Return the upper end: floats rounded up, or the exact number itself."""
-    return -low(-x) if isinstance(x, Ball) else x
+def high(x: Ball) -> Any:
+    """Return the upper end: floats rounded up, or the exact numbers themselves."""
+    return -low(-x)
 
 
-def middle(x: Number) -> Any:
+def middle(x: Ball) -> Any:
     """Return floats near the numbers."""
-    return x.mid if isinstance(x, Ball) else np.asarray(x, dtype=np.float64)
+    return x.mid.astype(np.float64, copy=False)
 
 
-def total(x: Number) -> Number:
+def total(x: Ball) -> Ball:
     """Return the sum of all entries."""
-    if not isinstance(x, Ball):
-        return sum(np.asarray(x, dtype=object).ravel().tolist(), Fraction(0))
+    if x.exact:
+        return Ball(sum(x.mid.ravel().tolist(), Fraction(0)))
     if not np.all(np.isfinite(x.mid) & np.isfinite(x.rad)):
         return Ball(np.nan, np.nan)
     mid = math.fsum(x.mid.ravel())
     return Ball(mid, up(math.fsum(x.rad.ravel()) + UNIT * abs(mid)))
 
 
-def put(x: Number, index: Any, values: Any) -> Number:
-    """Return a copy of ``x`` with other numbers, or exact floats, at ``index``."""
-    if isinstance(x, Ball):
-        new, mid, rad = lift(values), x.mid.copy(), x.rad.copy()
-        mid[index], rad[index] = new.mid, new.rad
-        return Ball(mid, rad)
-    out = x.copy()
-    out[index] = values if isinstance(values, np.ndarray) else Fraction(values)
-    return out
+def put(x: Ball, index: Any, values: Any) -> Ball:
+    """Return a copy of ``x`` with other numbers at ``index``."""
+    new, mid, rad = x.like(values), x.mid.copy(), x.rad.copy()
+    mid[index], rad[index] = new.mid, new.rad
+    return Ball(mid, rad)
 
 
-def eliminated(m: Number, at: Any) -> Number | None:
+def eliminated(m: Ball, at: Any) -> Ball | None:
     """Return a matrix with the pivots ``at`` eliminated, unless one of them may not be positive.
 
     Its other rows and columns are then a Schur complement; those of ``at`` mean nothing.
@@ -196,7 +196,7 @@ def eliminated(m: Number, at: Any) -> Number | None:
     return m
 
 
-def solution(matrix: Number, right: Number) -> Number | None:
+def solution(matrix: Ball, right: Ball) -> Ball | None:
     """Return the solution with a positive definite matrix; None where it may not be one."""
     n, sides = matrix.shape[0], right if len(right.shape) > 1 else right[:, None]
     below: list[Any] = [-np.eye(n), np.zeros(sides.shape)]
@@ -206,14 +206,10 @@ def solution(matrix: Number, right: Number) -> Number | None:
     return out[n:, n:] if len(right.shape) > 1 else out[n:, n]
 
 
-def blocks(parts: list[list[Any]]) -> Number:
-    """Return a matrix from blocks of numbers and exact floats."""
-    if not isinstance(parts[0][0], Ball):
-        kinds = [[np.asarray(part) for part in row] for row in parts]
-        return np.block([[a if a.dtype.hasobject else number(a, True) for a in r] for r in kinds])
-    held = [[lift(part) for part in row] for row in parts]
-    ends = [np.block([[getattr(b, end) for b in row] for row in held]) for end in ("mid", "rad")]
-    return Ball(*ends)
+def blocks(parts: list[list[Any]]) -> Ball:
+    """Return a matrix from blocks of numbers and floats."""
+    held = [[parts[0][0].like(part) for part in row] for row in parts]
+    return Ball(*(np.block([[getattr(b, end) for b in r] for r in held]) for end in ("mid", "rad")))
 
 
 def less(base: Any, gains: Any) -> Any:

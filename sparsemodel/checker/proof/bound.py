@@ -27,13 +27,11 @@ from sparsemodel.checker.proof.arithmetic import (
     TINY,
     UNIT,
     Ball,
-    Number,
     distinct,
     high,
     less,
     low,
     middle,
-    number,
     put,
     solution,
     total,
@@ -42,10 +40,10 @@ from sparsemodel.checker.proof.losses import Term
 from sparsemodel.checker.proof.problem import Problem, rows_of
 
 
-def predictions(problem: Problem, term: Term, x: Any) -> Number:
+def predictions(term: Term, x: Any) -> Any:
     """Return ``A x + o`` from the columns where ``x`` is not zero."""
     on = np.flatnonzero(rows_of(x))
-    return term.A[:, on] @ problem.number(x[on]) + term.o
+    return term.A[:, on] @ x[on] + term.o
 
 
 def _far(matrix: Any) -> Any:
@@ -76,17 +74,17 @@ def shifted(problem: Problem, zero: Any) -> Problem:
     return replace(problem, terms=terms) if t.any() else problem
 
 
-def _tangent(problem: Problem, term: Term, at: Any) -> Number:
-    y = problem.number(term.y)
-    return y if term.loss.name == "linear_term" else predictions(problem, term, at) - y
+def _tangent(problem: Problem, term: Term, at: Any) -> Ball:
+    line = term.loss.name == "linear_term"
+    return problem.number(term.y) if line else predictions(term, at) - term.y
 
 
-def objective(problem: Problem, x: Any) -> Number:
+def objective(problem: Problem, x: Any) -> Ball:
     """Return ``P(x)``."""
-    at, ridge = problem.number(x), problem.ridge if x.ndim == 1 else problem.ridge[:, None]
-    out = total(ridge * at * at) / 2 + problem.constant
+    ridge = problem.ridge if x.ndim == 1 else problem.ridge[:, None]
+    out = total(ridge * x * x) / 2 + problem.constant
     for term in problem.terms:
-        out = out + total(term.weighted(term.loss.value(predictions(problem, term, x))))
+        out = out + total(term.weighted(term.loss.value(predictions(term, x))))
     chosen = problem.units_of(x)
     return out + total(problem.supports.prices[chosen]) if chosen.size else out
 
@@ -108,8 +106,8 @@ def dual(
     nothing = -np.inf, np.full(problem.units, np.inf)
     ridge, square = problem.ridge, None
     if taken is not None:
-        ridge, point = ridge + problem.number(taken), problem.number(at)
-        square = problem.number(taken if at.ndim == 1 else taken[:, None]) * point
+        ridge, point = ridge + taken, problem.number(at)
+        square = (taken if at.ndim == 1 else taken[:, None]) * point
     zero = np.union1d(unbounded(problem, ridge), balanced).astype(np.intp)
     known: list[Any] = [None] * len(problem.terms)
     if points is not None:
@@ -118,27 +116,31 @@ def dual(
     else:
         duals = [_tangent(problem, term, at) for term in problem.terms]
     problem = shifted(problem, zero)  # at any intercept the tangent is as good
-    if all(c is None for c in known):
-        found = _settled(problem, duals, zero, ridge)
+    while True:
+        coupled = zero.size and any(own is not None for own in known)
+        found = None if coupled else _balanced(problem, duals, zero) if zero.size else duals
         if found is None:
             return nothing
-        duals, zero = found
-    elif zero.size:
-        return nothing
-    base, v = problem.constant, problem.number(np.zeros(problem.shape))
-    for term, a, own in zip(problem.terms, duals, known, strict=True):
+        pairs = list(zip(problem.terms, found, strict=True))
+        v = reduce(add, (t.A.T @ t.weighted(a) for t, a in pairs))
+        # To balance some moves the slopes of others, so that more may have to vanish.
+        more = np.setdiff1d(_endless(problem, v, ridge), zero)
+        if not more.size:
+            break
+        zero = np.union1d(zero, more).astype(np.intp)
+    base = problem.constant
+    for (term, a), own in zip(pairs, known, strict=True):
         conjugate = term.loss.conjugate(a) if own is None else own
         if not np.all(conjugate < np.inf):
             return nothing
         base = base + total(term.weighted(a * term.o)) - total(term.weighted(conjugate))
-        v = v + term.A.T @ term.weighted(a)
     if square is not None:
         base, v = base + total(square * point) / 2, v - square
     gains = _gains(problem, put(v, zero, 0.0), ridge)
     return less(low(base), gains[problem.free].ravel().tolist()), problem.per_unit(gains)
 
 
-def _gains(problem: Problem, v: Number, ridge: Number) -> Any:
+def _gains(problem: Problem, v: Ball, ridge: Ball) -> Any:
     """Return upper bounds on ``h``, in the shape of ``x``; convex in ``v``."""
     d = np.maximum(low(ridge), 0)
     d = np.broadcast_to(d if len(v.shape) == 1 else d[:, None], v.shape)
@@ -150,58 +152,33 @@ def _gain_at(problem: Problem, v: Any, d: Any) -> Any:
     some = d > 0
     peak = np.where(some, -v / np.where(some, d, 1), np.where(v > 0, -np.inf, np.inf))
     peak = np.where(~some & (v == 0), 0, peak)
-    ends = [number(end, True) if problem.exact else end for end in problem.chosen]
+    ends = [problem.number(end).mid for end in problem.chosen]
     x = np.minimum(np.maximum(peak, ends[0]), ends[1])
     endless = np.abs(x) == np.inf
     x = np.where(endless, 0, x)
-    slope, curve = (v, d) if problem.exact else (Ball(v), Ball(d))
+    slope, curve = problem.number(v), problem.number(d)
     gain = high(-(slope * x) - curve * x * x / 2)
     if not problem.exact:  # the peak is rounded itself, which changes this by far less than once
         gain = gain + 2.0 * UNIT * np.abs(v * x) + TINY * ((x != 0.0) & ((v != 0.0) | (d != 0.0)))
     return np.where(endless, np.inf, gain)
 
 
-def unbounded(problem: Problem, ridge: Number) -> Any:
+def unbounded(problem: Problem, ridge: Ball) -> Any:
     """Return the free coordinates with neither curvature nor bounds, where ``v`` must vanish."""
     endless = rows_of(np.isinf(problem.lower) & np.isinf(problem.upper))
     return problem.free[(middle(ridge)[problem.free] == 0.0) & endless[problem.free]]
 
 
-def _settled(
-    problem: Problem, duals: list[Number], zero: Any, ridge: Number
-) -> tuple[list[Number], Any] | None:
-    """Return a dual point with slopes of zero at ``zero`` and where else it leads on without end.
-
-    To balance some moves the slopes of others, so that more may have to vanish.
-    """
-    found = duals
-    while True:
-        if zero.size:
-            balanced = _balanced(problem, duals, zero)
-            if balanced is None:
-                return None
-            found = balanced
-        more = np.setdiff1d(_endless(problem, found, ridge), zero)
-        if not more.size:
-            return found, zero
-        zero = np.union1d(zero, more).astype(np.intp)
-
-
-def _endless(problem: Problem, duals: list[Number], ridge: Number) -> Any:
+def _endless(problem: Problem, v: Ball, ridge: Ball) -> Any:
     """Return free coordinates bounded on one side, of slopes that may lead on without end."""
     if len(problem.shape) > 1:
         return problem.free[:0]
-    up, down = np.isinf(problem.upper), np.isinf(problem.lower)
-    sided = problem.free[(middle(ridge) == 0.0)[problem.free] & (up != down)[problem.free]]
-    if not sided.size:
-        return sided
-    v = reduce(
-        add, (t.A[:, sided].T @ t.weighted(a) for t, a in zip(problem.terms, duals, strict=True))
-    )
-    return sided[np.where(up[sided], low(v) <= 0, high(v) >= 0)]
+    up, down = (np.isinf(end) for end in (problem.upper, problem.lower))
+    on = problem.free[((middle(ridge) == 0.0) & (up != down))[problem.free]]
+    return on[np.where(up[on], low(v[on]) <= 0, high(v[on]) >= 0)]
 
 
-def _balanced(problem: Problem, duals: list[Number], zero: Any) -> list[Number] | None:
+def _balanced(problem: Problem, duals: list[Ball], zero: Any) -> list[Ball] | None:
     """Return a dual point, or where there is one, with exactly ``sum_t A_tj' (c_t a_t) = 0``.
 
     With ``B`` the columns ``zero``, made orthonormal but for rounding, and ``R`` the observations
@@ -221,17 +198,13 @@ def _balanced(problem: Problem, duals: list[Number], zero: Any) -> list[Number] 
     most = max((float(r.max(initial=0.0, where=r < np.inf)) for r in rooms), default=0.0)
     for level in (np.inf, *(share * most for share in (0.1, 1e-3, 1e-6, 1e-9))):
         moving = [r >= level if level > 0.0 else r > 0.0 for r in rooms]
-        roots = [
-            (on * np.sqrt(middle(t.c)))[:, None] for (t, _), on in zip(pairs, moving, strict=True)
-        ]
-        weighed = [w * t.matrix[:, zero] for (t, _), w in zip(pairs, roots, strict=True)]
+        rows = [(t, a, on) for (t, a), on in zip(pairs, moving, strict=True)]
+        weighed = [(on * np.sqrt(middle(t.c)))[:, None] * t.matrix[:, zero] for t, _, on in rows]
         R: Any = np.linalg.qr(np.concatenate(weighed), mode="r")
         if R.shape[0] < zero.size or not np.all(np.diag(R) != 0.0):
             continue
-        inverse = problem.number(np.linalg.inv(R))  # any regular matrix will do
-        each = [
-            (t, a, t.A[:, zero] @ inverse, on) for (t, a), on in zip(pairs, moving, strict=True)
-        ]
+        inverse = np.linalg.inv(R)  # any regular matrix will do
+        each = [(t, a, t.A[:, zero] @ inverse, on) for t, a, on in rows]
         gram = reduce(add, (q[on].T @ (t.c[on][:, None] * q[on]) for t, _, q, on in each))
         y = solution(gram, reduce(add, (q.T @ t.weighted(a) for t, a, q, _ in each)))
         if y is None:
@@ -242,13 +215,13 @@ def _balanced(problem: Problem, duals: list[Number], zero: Any) -> list[Number] 
     return None
 
 
-def _sizes(a: Number) -> Any:
+def _sizes(a: Ball) -> Any:
     """Return the largest sizes of the entries of rows."""
     size = high(abs(a))
     return size if size.ndim == 1 else size.max(axis=1)
 
 
-def _room(term: Term, a: Number) -> Any:
+def _room(term: Term, a: Ball) -> Any:
     """Return how far each row can move inside the domain of the conjugate; negative if outside."""
     room = np.minimum(low(a) - term.loss.lower, term.loss.upper - high(a))
     return room if room.ndim == 1 else room.min(axis=1)

@@ -31,14 +31,13 @@ class Norm:
         """Return which coordinates it keeps away from zero."""
         return np.zeros(p, dtype=bool)
 
-    def broken(self, x: Any) -> list[str]:
-        """Return what is wrong at a point, or nothing."""
+    def broken(self, x: Any) -> bool:
+        """Return whether a point violates it."""
         part = self.matrix @ x + self.shift
         size, reach = float(np.linalg.norm(part, self.order)), np.abs(self.shift) + np.abs(part)
         rounding = (part.size + 8) * 2.0**-53 * float(reach.sum())
         rounding += 2.0**-52 * float(np.linalg.norm(x))
-        over = size - self.radius - rounding > FEASIBLE * (self.radius + min(size, 1.0))
-        return ["a norm is beyond its limit"] if over else []
+        return bool(size - self.radius - rounding > FEASIBLE * (self.radius + min(size, 1.0)))
 
     def end(self, y: Any) -> Any:
         r"""Return ``b`` with :math:`y'b \ge r \|y\|_* - y's`, which :math:`y'Cx` never exceeds.
@@ -59,42 +58,29 @@ class Eigenvalues:
     """Limits on the eigenvalues of a symmetric matrix, whose upper triangle is ``C x``."""
 
     matrix: Any
+    shift: Any  # zeros
     least: float
     most: float
+    identity: Any  # its upper triangle
     index = None
-
-    @property
-    def shift(self) -> Any:
-        """Return zeros: nothing is added to ``C x``."""
-        return np.zeros(len(self.matrix))
 
     def away(self, p: int) -> Any:
         """Return which coordinates it keeps away from zero: a diagonal, if all are positive."""
         return (self.least > 0.0) & self.matrix[self.identity > 0.0].any(axis=0)
 
-    @property
-    def order(self) -> int:
-        """Return the order of the matrix."""
-        return int(np.sqrt(2 * len(self.matrix)))
+    def values(self, entries: Any) -> Any:
+        """Return the eigenvalues, in rising order, of the matrix with this upper triangle."""
+        p = int(self.identity.sum())
+        out = np.zeros((p, p))
+        out[np.triu_indices(p)] = entries
+        return np.linalg.eigvalsh(out, UPLO="U")
 
-    @property
-    def identity(self) -> Any:
-        """Return the entries of the identity."""
-        return np.eye(self.order)[np.triu_indices(self.order)]
-
-    def broken(self, x: Any) -> list[str]:
-        """Return what is wrong at a point, or nothing."""
-        values = np.linalg.eigvalsh(self.square(self.matrix @ x))
+    def broken(self, x: Any) -> bool:
+        """Return whether a point violates it."""
+        values = self.values(self.matrix @ x)
         ends = [abs(end) for end in (self.least, self.most) if math.isfinite(end)]
         slack = FEASIBLE * max(*np.abs(values), *ends)
-        kept = values[0] >= self.least - slack and values[-1] <= self.most + slack
-        return [] if kept else ["an eigenvalue is beyond its limit"]
-
-    def square(self, entries: Any, off: float = 1.0) -> Any:
-        """Return the matrix of these entries, those off its diagonal times ``off``."""
-        out = np.zeros((self.order, self.order))
-        out[np.triu_indices(self.order)] = entries
-        return off * (out + out.T) + (1.0 - 2.0 * off) * np.diag(np.diag(out))
+        return not (values[0] >= self.least - slack and values[-1] <= self.most + slack)
 
     def end(self, y: Any) -> Any:
         r"""Return ``b`` with :math:`y'b \ge y'Cx`, infinite where there is none.
@@ -102,13 +88,11 @@ class Eigenvalues:
         :math:`y'Cx = \langle Y, W \rangle` is at most :math:`l\,\mathrm{tr}\,Y + (u - l)` times the
         sum of the positive eigenvalues of ``Y``; those are computed by a backward stable method.
         """
-        if not np.any(y):
-            return self.shift
         start, far, sign = self.least, self.most, 1.0
         if start == -np.inf:
             start, far, sign = far, start, -1.0
-        Y = sign * self.square(y, 0.5)
-        values = np.linalg.eigvalsh(Y) + 8.0 * len(Y) * UNIT * np.linalg.norm(Y)
+        values = self.values(sign * y * (0.5 + 0.5 * self.identity))
+        values = values + 8.0 * values.size * UNIT * np.linalg.norm(values)
         positive = float(np.maximum(values, 0.0).sum())
         if positive > 0.0 and math.isinf(far):
             return np.full(y.size, np.inf)
@@ -129,7 +113,8 @@ def limits_of(held: dict[str, Any], shape: tuple[int, ...]) -> tuple[Norm | Eige
             fits = len(shape) == 1 and ends.shape == (2,) and p * (p + 1) == 2 * len(matrix) > 0
             fits = fits and ends[0] <= ends[1] and np.any(np.isfinite(ends))
             require(fits, "the limits on eigenvalues do not fit the problem")
-            out.append(Eigenvalues(matrix, *ends.tolist()))
+            eye, (least, most) = np.eye(p)[np.triu_indices(p)], ends.tolist()
+            out.append(Eigenvalues(matrix, 0.0 * eye, least, most, eye))
             continue
         shift, radius, order = files.array(one["shift"]), files.real(one["radius"]), one["order"]
         fits = len(shape) == 1 and order in (1, 2) and matrix.shape == (shift.size, shape[0])
@@ -149,19 +134,13 @@ def without_rows(problem: Any, held: dict[str, Any], y: Any) -> Any:
     some = problem.rows is not None or problem.norms
     require(some and len(problem.shape) == 1, "multipliers without linear constraints")
     matrix, low, high = problem.rows or (np.zeros((0, problem.shape[0])), np.zeros(0), np.zeros(0))
-    stiff, mu, own = (
-        files.array(held["stiffness"]),
-        files.array(held.get("norms")),
-        held.get("own", False),
-    )
+    stiff, mu = files.array(held["stiffness"]), files.array(held.get("norms"))
+    own = held.get("own", False)
     sloped = problem.norms if y.size > low.size else ()
     mu = np.zeros(len(problem.norms)) if mu is None else mu
     sizes = [low.size, *(norm.shift.size for norm in sloped)]
-    fits: Any = (y.shape, stiff.shape, mu.shape) == (
-        (sum(sizes),),
-        low.shape,
-        (len(problem.norms),),
-    )
+    shapes = (sum(sizes),), low.shape, (len(problem.norms),)
+    fits: Any = (y.shape, stiff.shape, mu.shape) == shapes
     require(fits, "the multipliers do not fit the constraints")
     first, *others = np.split(y, np.cumsum(sizes)[:-1])
     ends = [np.where(first > 0.0, high, np.where(first < 0.0, low, 0.0))]
@@ -182,9 +161,9 @@ def without_rows(problem: Any, held: dict[str, Any], y: Any) -> Any:
             require(isinstance(norm, Norm), "bounds on eigenvalues have slopes alone")
             name = "squared_loss" if norm.order == 2 else "absolute_loss"
             add(name, norm.matrix, -norm.shift, np.full(norm.shift.size, m), 0.0)
-            reach = problem.number(np.array(norm.radius))
+            reach = problem.number(norm.radius)
             most = reach * reach / 2 if norm.order == 2 else reach
-            constant = constant - problem.number(np.array(m)) * most
+            constant = constant - most * m
     if own or np.any(y):  # parts have others, though all of them are zero here
         every = np.concatenate([matrix, *(norm.matrix for norm in sloped)])
         add("linear_term", every, y, np.ones(y.size), -np.concatenate(ends))

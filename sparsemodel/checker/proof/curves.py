@@ -69,37 +69,39 @@ def tweedie(y: Any, power: float) -> tuple[Any, ...]:
 
 
 def log(q: float, b: Any, edge: Any) -> tuple[Any, ...]:
-    """Return ``q u^2 - b log(u)`` from ``edge`` on, along its parabola below."""
+    """Return ``q u^2 - b log(u)`` from ``edge`` on."""
 
-    def at(u: Any) -> tuple[Any, ...]:
-        v = np.maximum(u, edge)
-        ratio = np.divide(b, v, out=np.zeros_like(v), where=b > 0.0)
-        logs, d = b * np.log(v, out=np.zeros_like(v), where=b > 0.0), u - v
-        slope, curve = 2.0 * q * v - ratio, 2.0 * q + ratio * ratio / np.where(b > 0.0, b, 1.0)
-        size = q * v * v + np.abs(logs) + np.abs(d * slope) + d * d * curve
-        value = q * v * v - logs + d * (slope + d * curve / 2.0)
-        return value, size, slope + curve * d, 2.0 * q * v + ratio - curve * d
+    def inner(v: Any) -> tuple[Any, ...]:
+        some, line = b > 0.0, 2.0 * q * v
+        ratio = np.divide(b, v, out=np.zeros_like(v), where=some)
+        logs = b * np.log(v, out=np.zeros_like(v), where=some)
+        curve = 2.0 * q + ratio * ratio / np.where(some, b, 1.0)
+        return q * v * v - logs, q * v * v + np.abs(logs), line - ratio, line + ratio, curve
 
-    def conjugate(s: Any) -> tuple[Any, Any]:
-        return _peak(at, s, lambda v: np.maximum(np.abs(v), edge), b == 0.0)
-
-    return at, conjugate, np.inf
+    return _continued(inner, edge, b == 0.0)
 
 
 def root(edge: Any) -> tuple[Any, ...]:
-    """Return ``-sqrt(u)`` from ``edge`` on, along its parabola below."""
+    """Return ``-sqrt(u)`` from ``edge`` on."""
+
+    def inner(v: Any) -> tuple[Any, ...]:
+        r = np.sqrt(v)
+        return -r, r, -0.5 / r, 0.5 / r, 0.25 / (v * r)
+
+    return _continued(inner, edge, np.False_)
+
+
+def _continued(inner: _Function, edge: Any, flat: Any) -> tuple[Any, ...]:
+    """Return a function with these values, slopes and curvatures, below ``edge`` its parabola."""
 
     def at(u: Any) -> tuple[Any, ...]:
         v = np.maximum(u, edge)
-        r, d = np.sqrt(v), u - v
-        slope, curve = -0.5 / r, 0.25 / (v * r)
-        size = r + np.abs(d * slope) + d * d * curve
-        return d * (slope + d * curve / 2.0) - r, size, slope + curve * d, -slope - curve * d
+        value, size, slope, error, curve = inner(v)
+        d = u - v
+        size = size + np.abs(d * slope) + d * d * curve
+        return value + d * (slope + d * curve / 2.0), size, slope + curve * d, error - curve * d
 
-    def conjugate(s: Any) -> tuple[Any, Any]:
-        return _peak(at, s, lambda v: np.maximum(np.abs(v), edge), np.zeros(s.shape, dtype=bool))
-
-    return at, conjugate, np.inf
+    return at, lambda s: _peak(at, s, lambda v: np.maximum(np.abs(v), edge), flat), np.inf
 
 
 def _peak(at: _Function, s: Any, scale: _Function, flat: Any) -> tuple[Any, Any]:

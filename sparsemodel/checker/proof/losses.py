@@ -21,7 +21,7 @@ from scipy.special import entr, gammaln
 
 from sparsemodel.checker.files import require
 from sparsemodel.checker.proof import curves
-from sparsemodel.checker.proof.arithmetic import TINY, UNIT, Ball, Number, high, low, number, up
+from sparsemodel.checker.proof.arithmetic import TINY, UNIT, Ball, high, low, number, up
 
 _TABLE = """
 squared_loss | any | | 1/2 (u - y)^2
@@ -113,29 +113,28 @@ class Loss:
         """Return the derivative in ``u`` (a subgradient at kinks), in floats."""
         raise NotImplementedError
 
-    def value(self, u: Number) -> Number:
+    def value(self, u: Ball) -> Ball:
         """Return the losses: they rise most at an end of ``u``, and fall by no more."""
-        if not isinstance(u, Ball):
+        if u.exact:
             return self._value(u)
         at, ends = self._value(Ball(u.mid)), [self._value(Ball(end)) for end in (low(u), high(u))]
         most = np.maximum(high(ends[0]), high(ends[1]))
         return Ball(at.mid, up(np.maximum(at.rad, most - low(at))))
 
-    def point(self, values: Any, exact: bool) -> tuple[Number, Any]:
+    def point(self, values: Any, exact: bool) -> tuple[Ball, Any]:
         """Return a stored dual point (zero for None), with its conjugate if it has one alone."""
         return number(np.zeros(self.lower.shape) if values is None else values, exact), None
 
-    def conjugate(self, a: Number) -> Any:
+    def conjugate(self, a: Ball) -> Any:
         """Return upper bounds on the conjugate over the ``a`` that are possible; inf outside."""
-        if not isinstance(a, Ball):
-            at, found = a, [self._conjugate(a)]
-        else:
-            at, ends = a.mid, [np.clip(end, self.lower, self.upper) for end in (low(a), high(a))]
-            found = [high(self._conjugate(Ball(end))) for end in ends]
-        inside = (at >= self.lower) & (at <= self.upper)
+        ends = [a]
+        if not a.exact:
+            ends = [Ball(np.clip(end, self.lower, self.upper)) for end in (low(a), high(a))]
+        found = [high(self._conjugate(end)) for end in ends]
+        inside = (a.mid >= self.lower) & (a.mid <= self.upper)
         return np.where(inside, np.maximum(found[0], found[-1]), np.inf)
 
-    def _value(self, u: Any) -> Number:
+    def _value(self, u: Any) -> Ball:
         raise NotImplementedError
 
     _conjugate = _value
@@ -171,29 +170,27 @@ class Piecewise(Loss):
         """Return the number of its side for every entry."""
         return np.where(x > 0, *(_like(side, x) for side in self.sides[::-1]))
 
-    def _square(self, a: Number) -> Number:
-        side = self._side(a.mid if isinstance(a, Ball) else a)
-        return a * a * _like(self.mu, a) / (2 * side)
+    def _square(self, a: Ball) -> Any:
+        return a * a * self.mu / (2 * self._side(a.mid))
 
-    def value(self, u: Number) -> Number:
+    def value(self, u: Ball) -> Ball:
         """Return the losses."""
-        return super().value(u - _like(self.centre, u))
+        return super().value(u - self.centre)
 
-    def _value(self, r: Number) -> Number:
-        a = Ball(self._best(r.mid)) if isinstance(r, Ball) else self._best(r)
+    def _value(self, r: Ball) -> Any:
+        a = Ball(self._best(r.mid))
         square = self._square(a)
-        if isinstance(square, Ball):  # a is rounded itself
+        if not r.exact:  # a is rounded itself
             square = Ball(square.mid, up(square.rad + 4.0 * UNIT * square.mid))
-        return a * r - abs(a) * _like(self.dead, r) - square
+        return a * r - abs(a) * self.dead - square
 
-    def _conjugate(self, a: Number) -> Number:
-        return a * _like(self.centre, a) + abs(a) * _like(self.dead, a) + self._square(a)
+    def _conjugate(self, a: Ball) -> Any:
+        return a * self.centre + abs(a) * self.dead + self._square(a)
 
 
 def _like(values: Any, other: Any) -> Any:
     """Return floats as the kind of number that ``other`` holds."""
-    exact = isinstance(other, np.ndarray) and other.dtype.hasobject
-    return number(values, True)[()] if exact else values
+    return number(values, np.asarray(other).dtype.hasobject).mid
 
 
 @dataclass(eq=False)
@@ -207,7 +204,7 @@ class Curved(Loss):
         """Return the derivative in ``u``."""
         return self.curve[0](u)[2] + self.line
 
-    def _value(self, u: Ball) -> Number:
+    def _value(self, u: Ball) -> Any:
         at, _, reach = self.curve
         if np.any(np.abs(u.mid) > reach):
             raise NotImplementedError("predictions beyond 300, where this loss is linearised")
@@ -244,7 +241,7 @@ class Multinomial(Loss):
         more[np.arange(len(a)), (a - self.lower).argmax(axis=1)] = 2.0 * missing
         return missing, more
 
-    def point(self, values: Any, exact: bool) -> tuple[Number, Any]:
+    def point(self, values: Any, exact: bool) -> tuple[Ball, Any]:
         """Return a dual point in the plane near the one that is stored."""
         a = np.zeros(self.lower.shape) if values is None else values
         return Ball(a, up(self._missing(a)[1])), None
@@ -313,14 +310,14 @@ class Cox(Loss):
         """Return the derivative over the weight."""
         return np.where(self.c > 0.0, self._rates(u)[0] / self.weight - self.y[:, 1], 0.0)
 
-    def value(self, u: Number) -> Number:
+    def value(self, u: Ball) -> Ball:
         """Return what each event adds: neither of its two parts moves by more than ``u`` does."""
         _, logs, error = self._rates(u.mid)
         size = np.abs(logs) + 2.0 * np.abs(u.mid).max()
         rad = 2.0 * u.rad.max() + 2.0 * error + curves.LIBRARY * size
         return Ball(self.y[:, 1] * (logs - u.mid), up(self.y[:, 1] * rad))
 
-    def point(self, values: Any, exact: bool) -> tuple[Number, Any]:
+    def point(self, values: Any, exact: bool) -> tuple[Ball, Any]:
         """Return the dual point that is the gradient at ``values``, and its conjugate at most.
 
         Without them the dual point is zero: an event's own time has all the risk.
@@ -358,13 +355,13 @@ class Term:
     """One data set with its loss; ``matrix`` in floats, ``A``, ``c`` and ``o`` as numbers."""
 
     matrix: Any
-    A: Number
-    c: Number
-    o: Number
+    A: Ball
+    c: Ball
+    o: Ball
     loss: Loss
     y: Any
 
-    def weighted(self, values: Number) -> Number:
+    def weighted(self, values: Ball) -> Ball:
         """Return ``c`` times values, which are one or several for each observation."""
         return (self.c if len(values.shape) == 1 else self.c[:, None]) * values
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from sparsemodel.checker import files
 from sparsemodel.checker.files import require
-from sparsemodel.checker.proof.arithmetic import Number, number
+from sparsemodel.checker.proof.arithmetic import Ball, number
 from sparsemodel.checker.proof.constraints import Eigenvalues, Norm, limits_of
 from sparsemodel.checker.proof.losses import FORMULAS, Term, cox_of, loss_of
 from sparsemodel.checker.proof.supports import Supports, supports_of
@@ -31,8 +31,8 @@ class Problem:
 
     terms: list[Term]
     shape: tuple[int, ...]
-    ridge: Number
-    constant: Number
+    ridge: Ball
+    constant: Ball
     free: Any  # coordinates that are always in
     unit: Any  # the counted unit of each coordinate, -1 for the free ones
     supports: Supports
@@ -78,7 +78,7 @@ class Problem:
         size = np.bincount(self.unit[self.counted], minlength=self.units).max(initial=1)
         return out if size == 1 else _rounded_up(out, size)
 
-    def number(self, values: Any) -> Number:
+    def number(self, values: Any) -> Ball:
         """Return floats as numbers of the kind that is computed with."""
         return number(values, self.exact)
 

@@ -46,7 +46,6 @@ from sparsemodel.checker.files import array, index, real, require
 from sparsemodel.checker.proof.arithmetic import (
     UNIT,
     Ball,
-    Number,
     blocks,
     distinct,
     eliminated,
@@ -54,7 +53,6 @@ from sparsemodel.checker.proof.arithmetic import (
     less,
     low,
     middle,
-    number,
     one_sum,
     put,
     total,
@@ -73,20 +71,20 @@ def check_curvature(problem: Problem, taken: Any, member: Any) -> None:
     """
     fits = problem.squares and taken.shape == problem.shape[:1]
     if fits and taken.any():
-        near = shifted(problem, unbounded(problem, problem.ridge + problem.number(taken)))
+        near = shifted(problem, unbounded(problem, problem.ridge + taken))
         terms = [t for t in near.terms if t.loss.name == "squared_loss"]
         parts = [(t.A[:, member], t.c[:, None]) for t in terms]
         h = reduce(add, (A.T @ (c * A) for A, c in parts))
-        fits = has_curvature(h, taken[member], problem.exact)
+        fits = has_curvature(h, taken[member])
         if not fits:
             loose, on = np.flatnonzero(member & (taken == 0.0)), member & (taken != 0.0)
             on[loose[distinct([t.matrix[:, loose] for t in terms])]] = True
             some = on[member]
-            fits = has_curvature(h[some][:, some], taken[on], problem.exact)
+            fits = has_curvature(h[some][:, some], taken[on])
     require(fits, "the data do not have the curvature that is taken out")
 
 
-def has_curvature(h: Number, taken: Any, exact: bool) -> bool:
+def has_curvature(h: Ball, taken: Any) -> bool:
     """Return whether ``H - diag(taken)`` is proved to be positive semidefinite.
 
     With a factor ``L`` found in floats, ``H - diag(taken) - L L'`` must be diagonally dominant with
@@ -98,7 +96,7 @@ def has_curvature(h: Number, taken: Any, exact: bool) -> bool:
     scale = np.exp2(-np.round(np.log2(np.where(size > 0.0, size, 1.0))))  # powers of two
     matrix, shift = middle(h) * np.outer(scale, scale), taken * scale * scale
     rows = np.abs(matrix).sum(axis=1)
-    spread = (h.rad * np.outer(scale, scale)).sum(axis=1) if isinstance(h, Ball) else 0.0 * rows
+    spread = (h.rad * np.outer(scale, scale)).sum(axis=1)
     # Several times what rounding does to the factor, of few columns too; any factor may be tried.
     margin = 1.1 * spread + (0.25 * (len(size) + 4) * np.sqrt(len(size)) + 8) * UNIT * (1.0 + rows)
     try:
@@ -108,15 +106,14 @@ def has_curvature(h: Number, taken: Any, exact: bool) -> bool:
     except np.linalg.LinAlgError:
         return False
     factor[size == 0.0] = 0.0
-    exact_factor, exact_scale = number(factor, exact), number(np.outer(scale, scale), exact)
-    rest = h * exact_scale - number(np.diag(shift), exact) - exact_factor @ exact_factor.T
+    found = h.like(factor)
+    rest = h * np.outer(scale, scale) - np.diag(shift) - found @ found.T
     diagonal = low(rest[np.arange(len(size)), np.arange(len(size))])
     off = put(rest, np.diag_indices(len(size)), 0.0)
-    ones = number(np.ones(len(size)), exact)
-    return bool(np.all(diagonal >= high(abs(off) @ ones)))
+    return bool(np.all(diagonal >= high(abs(off) @ np.ones(len(size)))))
 
 
-def reduced(problem: Problem, inside: Any) -> tuple[Number, Number, Number]:
+def reduced(problem: Problem, inside: Any) -> tuple[Ball, Ball, Ball]:
     """Return ``S + Lambda``, ``g`` and the value with the coordinates ``inside`` minimised out.
 
     ``S + Lambda`` has rows and columns for all coordinates; those of ``inside`` mean nothing.
@@ -124,14 +121,14 @@ def reduced(problem: Problem, inside: Any) -> tuple[Number, Number, Number]:
     p, value, aims = problem.shape[0], problem.constant, problem.number(np.zeros(problem.shape))
     s: Any = problem.number(np.zeros((p, p)))
     for term in shifted(problem, unbounded(problem, problem.ridge)).terms:
-        A, y = term.A, problem.number(term.y)
+        A, y = term.A, term.y
         if term.loss.name == "squared_loss":
             y = y - term.o
             s, aims = s + A.T @ (term.c[:, None] * A), aims + A.T @ (term.c * y)
             value = value + total(term.c * y * y) / 2
         else:
             aims, value = aims - A.T @ (term.c * y), value + total(term.c * y * term.o)
-    s = s + problem.ridge[:, None] * problem.number(np.eye(p))
+    s = s + problem.ridge[:, None] * np.eye(p)
     found: Any = eliminated(blocks([[s, aims[:, None]], [aims[None, :], 2 * value]]), inside)
     require(found is not None, "columns that are always in may be linearly dependent")
     return found[:p, :p], found[:p, p], found[p, p] / 2
@@ -173,7 +170,7 @@ def within(
         fits = everywhere or (not problem.bounded and feasible and upper <= level)
         require(fits, "no point at the level that coefficient bounds start from is known")
         infimum = dual(problem, [None] * len(problem.terms))[0]
-        reach = problem.number(np.where(known | np.isinf(m), 0.0, m))
+        reach = np.where(known | np.isinf(m), 0.0, m)
         paid = low(problem.ridge * reach * reach / 2)
         above = high(problem.number(level) - infimum)
         known |= paid >= above
@@ -199,7 +196,7 @@ def boxed(problem: Problem, m: Any) -> Problem:
     return replace(problem, lower=box[0], upper=box[1], least=least)
 
 
-def _equal_columns(problem: Problem, s: Number, counted: Any) -> Any:
+def _equal_columns(problem: Problem, s: Ball, counted: Any) -> Any:
     """Return pairs of coordinates whose columns agree as it says above, shape ``(2, m)``."""
     matrices = [term.matrix for term in problem.terms]
     plain = np.all(matrices[0] == 1.0, axis=0) & (middle(problem.ridge) == 0.0)
@@ -222,20 +219,20 @@ def _equal_columns(problem: Problem, s: Number, counted: Any) -> Any:
 
 def _row_holds(
     problem: Problem,
-    s: Number,
-    g: Number,
+    s: Ball,
+    g: Ball,
     m: Any,
     j: int,
     near: list[int],
     counted: Any,
-    room: Number,
+    room: Any,
 ) -> bool:
     """Return whether every part of a row's supports holds, divided only where one does not yet.
 
     ``room`` is twice what points may be above the infimum. Rows of zeros, which nothing depends on,
     are not asked.
     """
-    weights = problem.number(np.where(np.isfinite(m), m, 0.0))
+    weights = np.where(np.isfinite(m), m, 0.0)
     sizes = np.sort(np.bincount(problem.unit[counted]))[::-1]  # of the units, in coordinates
     most_of_all = int(sizes[: problem.supports.budget].sum())
     todo: list[tuple[list[int], list[int]]] = [([j], [])]
@@ -246,7 +243,7 @@ def _row_holds(
         first = np.zeros(len(inside))
         first[0] = 1.0  # the best rho is the first row of the inverse; any is allowed
         try:
-            rho = problem.number(np.linalg.solve(middle(s)[np.ix_(inside, inside)], first))
+            rho = np.linalg.solve(middle(s)[np.ix_(inside, inside)], first)
         except np.linalg.LinAlgError:
             return False
         row = abs(rho @ s[inside]) * weights
@@ -280,7 +277,7 @@ def least_of_all(problem: Problem, inside: Any, rest: Any, k: int) -> Any:
     return less(low(value), [gain]) if gain < np.inf else -np.inf
 
 
-def _largest(m: Number, diagonal: Number, g: Number, k: int) -> Any:
+def _largest(m: Ball, diagonal: Ball, g: Ball, k: int) -> Any:
     """Return the largest ``g_S' m_SS^-1 g_S / 2`` over supports of up to ``k``, rounded up.
 
     Of ``m`` only what is beside the diagonal is read, and for k = 1 nothing.
@@ -298,5 +295,5 @@ def _largest(m: Number, diagonal: Number, g: Number, k: int) -> Any:
         inner = m[np.ix_(rows, rows)] - ratio[:, None] * m[i, rows][None, :] if k > 2 else m
         left = diagonal[rows] - ratio * m[i, rows]
         more = own[i] + _largest(inner, left, g[rows] - ratio * g[i], k - 1)
-        best = max(best, float(np.nextafter(more, np.inf)) if isinstance(m, Ball) else more)
+        best = max(best, more if m.exact else float(np.nextafter(more, np.inf)))
     return best

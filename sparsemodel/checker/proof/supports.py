@@ -20,7 +20,7 @@ from scipy.optimize import linprog
 
 from sparsemodel.checker import files
 from sparsemodel.checker.files import require
-from sparsemodel.checker.proof.arithmetic import Ball, Number, high, less, low, middle, number
+from sparsemodel.checker.proof.arithmetic import Ball, high, less, low, middle, number
 
 Budget = tuple[Any, float]
 """What each unit takes, as floats, of what all nonzero ones together may."""
@@ -32,7 +32,7 @@ class Supports:
     def __init__(
         self,
         budget: int,
-        prices: Number,
+        prices: Ball,
         held: Any = False,
         limits: Sequence[tuple[Any, int]] = (),
         budgets: Sequence[Budget] = (),
@@ -90,11 +90,11 @@ class Supports:
             return best
         dearer = self.prices  # mu' (costs - most) <= 0 may be added for mu >= 0
         for (costs, most), m in zip(self.rows, mu, strict=False):
-            costs, most, m = (number(v, not isinstance(dearer, Ball))[()] for v in (costs, most, m))
-            dearer, base = dearer + m * costs, low(base - m * most)
+            scaled = number(m, dearer.exact)
+            dearer, base = dearer + scaled * costs, low(base - scaled * most)
         return max(best, self._greedy(base, gains, dearer, must, left)[0])
 
-    def _greedy(self, base: Any, gains: Any, prices: Number, must: Any, left: Any) -> Any:
+    def _greedy(self, base: Any, gains: Any, prices: Ball, must: Any, left: Any) -> Any:
         """Return the bound at these prices, and the units that are in.
 
         Beside ``must`` one after the other, the most profitable first, where limits leave room: the
@@ -160,13 +160,8 @@ def supports_of(
     facts: dict[str, Any], held: dict[str, Any], kept: Any, exact: bool
 ) -> tuple[Supports, list[str]]:
     """Return what a file says of the supports, with hashes; units ``kept`` are in all."""
-    units, price, k, forced = (
-        kept.size,
-        files.real(facts["price"]),
-        files.whole(facts["k"]),
-        files.whole(facts["forced"]),
-    )
-    given = "prices" in held
+    units, price, given = kept.size, files.real(facts["price"]), "prices" in held
+    k, forced = (files.whole(facts[name]) for name in ("k", "forced"))
     prices = (
         files.vector(held["prices"], (units,), "prices", 0.0) if given else np.full(units, price)
     )
@@ -176,13 +171,10 @@ def supports_of(
         [(files.index(one["units"], units), files.whole(one["most"])) for one in held.get(key, [])]
         for key in ("limits", "crossing")
     )
-    outer, sizes = np.full(units, -1), list[int]()  # the largest set so far around each unit
-    for among, _ in sorted(limits, key=lambda one: int(one[0].size)):
-        inner = outer[among][outer[among] >= 0]
-        nested = sum(sizes[i] for i in np.unique(inner)) == inner.size
-        require(nested, "limits hold for sets that overlap without one being in the other")
-        outer[among] = len(sizes)
-        sizes.append(int(among.size))
+    sets = np.array([_ones(*limit, units)[0] for limit in limits]).reshape(-1, units)
+    common, sizes = sets @ sets.T, sets.sum(axis=1)
+    nested = np.all((common == 0.0) | (common == np.minimum.outer(sizes, sizes)))
+    require(nested, "limits hold for sets that overlap without one being in the other")
     costs = held.get("knapsack", [])
     knapsacks = [
         (files.vector(one["costs"], (units,), "costs", 0.0), files.real(one["most"]))
@@ -222,8 +214,8 @@ class Tree:
     def __init__(self, nodes: list[Any], supports: Supports) -> None:
         self.nodes, self.supports, self.count = nodes, supports, supports.count
 
-    def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> tuple[Any, Any]:
-        """Return what the numbers of a record prove (a base, gains of units, ...), and a bound."""
+    def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> Any:
+        """Return what the numbers of a record prove: a base, gains of units, ..."""
         raise NotImplementedError
 
     def below(self, found: Any, inside: Any, out: Any, facts: Any) -> Any:
@@ -243,8 +235,8 @@ class Tree:
             require(fits, f"record {at!r} of the tree appears twice, or is not there")
             seen.add(at)
             record = self.nodes[at]
-            found, enumerated = self.evaluate(record, inside, out, facts)
-            known = max(known, enumerated, self._at(found, inside, out))
+            found = self.evaluate(record, inside, out, facts)
+            known = max(known, self._at(found, inside, out))
             without, within = (
                 files.index(record.get(name, []), self.count) for name in ("out", "in")
             )
