@@ -233,7 +233,7 @@ class Exchange(IterativeBackend[ExchangeState]):
             or state.rounds.enough
             or _closed(objective, point)
             or (
-                _settled(objective, state, point, self.effort)
+                _settled(state, point, self.effort, proving=context.proof is not None)
                 and not _nearly_fits(objective, point)
             )
         )
@@ -265,14 +265,14 @@ def _affordable(objective: Objective) -> float:
     return min(1.0, _LONG / max(_IN_VAIN * k * k * min(p, _WIDE), 1e-3))
 
 
-def _settled(objective: Objective, state: ExchangeState, point: Point, effort: float) -> bool:
+def _settled(state: ExchangeState, point: Point, effort: float, *, proving: bool) -> bool:
     """Return whether the support stands out, or enough searches have found none that is better."""
     search, rounds = state.search, state.rounds
     if isinstance(search, ExchangeTrials):
         return search.conclusive(point) if effort <= 1.0 else search.clear(point)
     if rounds.done and rounds.none_better(search.support.tobytes(), search.sure):
         return True
-    return search.apart if effort <= 1.0 else search.clear
+    return search.clear if proving or effort > 1.0 else search.apart
 
 
 def _closed(objective: Objective, point: Point) -> bool:
