@@ -14,7 +14,7 @@ from sparsemodel.compiler.reductions.compress import Compress
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss
-from sparsemodel.numerics import RegressionObjective
+from sparsemodel.numerics import RegressionObjective, observations
 
 
 def form(rng: np.random.Generator, n: int, p: int, *, terms: int, outputs: int) -> SparseRegression:
@@ -123,3 +123,16 @@ def test_no_weight_at_all():
     )
     after = Compress.from_form(nothing).apply(nothing)
     assert RegressionObjective(after).point_from(np.ones(3)).value == pytest.approx(1.5)
+
+
+def test_compressed_rows_count_as_the_observations_that_they_stand_for():
+    """What ends a search where observations are many for each unit must not depend on it."""
+    rng = np.random.default_rng(7)
+    A = rng.standard_normal((4000, 40)) * np.append(np.ones(20), np.full(20, 30.0))
+    w, b = sm.Variable(40), sm.Variable()
+    loss = sm.squared_loss(sm.as_design(A) @ w + b, rng.standard_normal(4000))
+    problem = sm.Problem(sm.minimize(loss), [sm.card(w) <= 15])
+    _, reduced = problem._compiled().analysis()
+    (term,) = reduced.form.terms
+    assert term.design.shape[0] <= 42
+    assert observations(RegressionObjective(reduced.form)) == 4000

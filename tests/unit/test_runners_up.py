@@ -210,7 +210,7 @@ def test_nothing_is_judged_beside_what_stands_out_or_is_constrained() -> None:
         trials = ExchangeTrials(objective, minimise_restricted, 6, lambda: False)
         point = trials.debiased(objective.point(np.array([2, 3]), np.zeros(2)))
         assert trials.beside(point, Rounds(1.0, 100)) is None
-        assert not trials.conclusive(point)
+        assert not trials.conclusive(point, Rounds(1.0, 100))
 
 
 def test_where_every_column_is_a_member_there_is_no_runner_up() -> None:

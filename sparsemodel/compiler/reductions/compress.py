@@ -99,8 +99,10 @@ class Compress(Reduction):
             return None
         entries, targets, weights, constant = moments.rows(residual=False)
         target = targets if form.matrix else targets[:, 0]
-        term = Term(small_design(entries, moments.intercept), SquaredLoss(), target, weights)
-        return cls(sum(term.design.shape[0] for term in form.terms), term, constant)
+        rows = sum(term.design.shape[0] for term in form.terms)
+        design = small_design(entries, moments.intercept)
+        term = Term(design, SquaredLoss(), target, weights, stands_for=rows)
+        return cls(rows, term, constant)
 
     @property
     def shrinkage(self) -> float:

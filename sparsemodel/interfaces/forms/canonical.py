@@ -34,6 +34,8 @@ class Term:
     """``c``, nonnegative, shape ``(n,)``: ``1/n`` for a mean, constants inside."""
     offset: FloatArray | None = None
     """``o``, in the shape of the predictions."""
+    stands_for: int | None = None
+    """How many observations its rows have the sums of, where those are compressed."""
     traits: LossTraits = field(init=False, repr=False)
     """What follows from the facets of the loss."""
 

@@ -166,3 +166,23 @@ def full_diagonal(
         out += term.design.column_square_norms(without_faint(weights) if for_ranking else weights)
     objective.work.passes += 0.5
     return out
+
+
+def drifted(objective: Objective, rows_at: Point, point: Point, most: float) -> bool:
+    """Return whether curvatures at ``point`` differ from those of ``rows_at`` by more than a share.
+
+    The differences of all observations together, relative to all curvatures together.
+    """
+    if objective.quadratic:
+        return False
+    if not isinstance(objective, RegressionObjective):
+        return True
+    for term, before, now in zip(objective.form.terms, rows_at.state, point.state, strict=True):
+        if term.traits.quadratic:
+            continue
+        if not term.traits.curved:
+            return True
+        old, new = secants_of(term, before), secants_of(term, now)
+        if float(np.abs(new - old).sum()) > most * float(np.abs(old).sum()):
+            return True
+    return False

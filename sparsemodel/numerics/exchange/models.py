@@ -25,12 +25,13 @@ from sparsemodel.interfaces import (
     Term,
 )
 from sparsemodel.losses import SquaredLoss
-from sparsemodel.numerics.curvatures.curvature import secants_of
+from sparsemodel.numerics.curvatures.curvature import drifted
 from sparsemodel.numerics.curvatures.shared import SharedCurvature, shared_curvature
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.lines import lines_of
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
+from sparsemodel.numerics.exchange.removal import groups_alike, groups_clear_up_to
 from sparsemodel.numerics.exchange.support_factor import has_common_hessian
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 from sparsemodel.numerics.support.closures import best_closed, closed_changes
@@ -80,6 +81,7 @@ class ExchangeModels:
             order = np.argsort(sparsity.groups[self._counted], kind="stable")
             self._index[self._present] = self._counted[order]
         self._blocks: FloatArray | None = None
+        self._stood: tuple[Point, float, bool] | None = None
         self._lines = lines_of(objective) if self._index is None else None
         self._along = True
 
@@ -120,7 +122,7 @@ class ExchangeModels:
         if before is not None and shared is not None:
             changed = before.change(shared) > drift
         else:
-            changed = self._at is None or _drifted(objective, self._at, point, drift)
+            changed = self._at is None or drifted(objective, self._at, point, drift)
         if not changed:
             return False
         places = min(objective.cardinality.budget, objective.shape[0])
@@ -160,6 +162,26 @@ class ExchangeModels:
             self._add_groups(search, units, costs, gains)
         gains[:, units] = -np.inf
         return units, costs, gains
+
+    def contrast(self, point: Point) -> tuple[float, bool]:
+        """Return what exchanges of groups cost over what others gain, and whether they stand out.
+
+        Those of ``point`` do where no others are worth looking for (:func:`groups_clear_up_to`).
+        """
+        if self._stood is None or self._stood[0] is not point:
+            units, _costs, gains = self.exchanges(point)
+            cost, gain = -float(gains.max(initial=-np.inf)), float(self.insertions(point).max())
+            contrast = cost / gain if gain > 0.0 else np.inf
+            likest = groups_clear_up_to(contrast) if units.size else 0.0
+            self._stood = (point, contrast, likest > 0.0 and not self._alike(point, units, likest))
+        return self._stood[1:]
+
+    def _alike(self, point: Point, units: IntArray, least: float) -> bool:
+        search, blocks = self._search(point), cast("FloatArray", self._blocks)
+        slots, there = self._slots(search, units)
+        across = search.rows.rows(search.members[0])[slots][:, :, cast("IntArray", self._index)]
+        across *= there[:, :, None, None] & self._present  # (k, i, b, g)
+        return groups_alike(np.moveaxis(across, 1, 2), blocks, units, least)
 
     def closed_changes(self, point: Point, many: int) -> list[IntArray]:
         """Return supports that promise most, where units come and go with those they need.
@@ -337,26 +359,6 @@ class ExchangeModels:
         place[search.members[0]] = np.arange(search.members.shape[1])
         found = np.where(self._present[units], place[cast("IntArray", self._index)[units]], -1)
         return np.maximum(found, 0), found >= 0
-
-
-def _drifted(objective: Objective, rows_at: Point, point: Point, most: float) -> bool:
-    """Return whether curvatures at ``point`` differ from those of ``rows_at`` by more than a share.
-
-    The differences of all observations together, relative to all curvatures together.
-    """
-    if objective.quadratic:
-        return False
-    if not isinstance(objective, RegressionObjective):
-        return True
-    for term, before, now in zip(objective.form.terms, rows_at.state, point.state, strict=True):
-        if term.traits.quadratic:
-            continue
-        if not term.traits.curved:
-            return True
-        old, new = secants_of(term, before), secants_of(term, now)
-        if float(np.abs(new - old).sum()) > most * float(np.abs(old).sum()):
-            return True
-    return False
 
 
 def _is_equation(part: Linear) -> bool:

@@ -22,6 +22,35 @@ logistic and Poisson losses), and than none of the 1468 of them that stand out s
 pair; of 1824 others with squared losses than 450, and than none of the 80 that it adds."""
 
 
+_GROUPS_CLEAR = ((0.4, 0.15), (0.5, 0.3), (0.6, 0.75), (0.8, 1.0), (0.9, 2.0))
+"""See :func:`groups_clear_up_to`. Of 558 ends of exchanges of groups (2 to 5 Gaussian columns each,
+independent, autoregressive, blocks, factors; squared and logistic losses) the usual perturbations
+improved 94, and none of the 165 that stand out so."""
+
+
+def groups_clear_up_to(contrast: float) -> float:
+    """Return up to which correlation with groups outside others stand out; 0 if they never do.
+
+    Between combinations of the members of two groups, the largest; where the cheapest exchange
+    costs ``contrast`` times the most that a group outside gains.
+    """
+    return max((likest for likest, times in _GROUPS_CLEAR if contrast > times), default=0.0)
+
+
+def groups_alike(across: FloatArray, blocks: FloatArray, units: IntArray, least: float) -> bool:
+    """Return whether combinations of columns of ``units`` and of others are correlated by more.
+
+    ``across[a, b]`` is the product of the columns of ``units[a]`` and of group ``b``, ``blocks[b]``
+    that of group ``b`` with itself.
+    """
+    values, roots = np.linalg.eigh(blocks)
+    roots = roots / np.sqrt(np.where(values > _NOTHING, values, np.inf))[:, None]
+    across = np.swapaxes(roots[units], 1, 2)[:, None] @ across @ roots
+    across = np.delete(across, units, axis=1)
+    likely = across[np.square(across).sum(axis=(2, 3)) > least**2]  # else alike by less
+    return bool(np.any(np.linalg.norm(likely, ord=2, axis=(1, 2)) > least))
+
+
 def clear_from(likeness: float) -> float:
     """Return how many times what another gains a chosen unit is worth where a support stands out.
 

@@ -162,7 +162,7 @@ def observations(objective: Objective) -> int:
     form = objective.form
     if not isinstance(form, SparseRegression):
         return 0
-    return sum(int(term.target.shape[0]) for term in form.terms)
+    return sum(int(term.stands_for or term.target.shape[0]) for term in form.terms)
 
 
 def telling(objective: Objective, size: int) -> bool:

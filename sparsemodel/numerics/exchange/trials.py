@@ -9,7 +9,6 @@ from typing import cast, final
 import numpy as np
 
 from sparsemodel.interfaces import (
-    FloatArray,
     IntArray,
     Objective,
     Point,
@@ -18,7 +17,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics.exchange import greedy
 from sparsemodel.numerics.exchange.models import ExchangeModels
-from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
+from sparsemodel.numerics.exchange.quadratics.rounds import Rounds, searches_for
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.side_by_side import RANKED, lowest_first, side_by_side
 from sparsemodel.numerics.exchange.swaps import share_left, steady, telling
@@ -84,7 +83,8 @@ class ExchangeTrials:
         self._most = min(objective.cardinality.budget, objective.cardinality.units)
         self._around: tuple[Point, ExchangeSearch | None] | None = None
         sparsity, constrained = objective.cardinality, objective.form.constrained
-        self._plain = sparsity.groups is None and sparsity.bare and not constrained
+        bare, grouped = sparsity.bare and not constrained, sparsity.groups is not None
+        self._plain, self._grouped = bare and not grouped, bare and grouped and steady(objective)
         self._compared: bytes | None = None  # the support whose runners-up were judged last
         self._started = False  # afresh, thinned: the starts are always the same
 
@@ -140,6 +140,8 @@ class ExchangeTrials:
     def clear(self, point: Point) -> bool:
         """Return whether the support stands out in the model at ``point``, if that tells of it."""
         search = self._modelled(point)
+        if self._grouped and share_left(self._objective, point) > _SEPARATED:
+            return self._models.contrast(point)[1]
         return search is not None and search.clear
 
     def afresh(self, point: Point, rounds: Rounds) -> Point | None:
@@ -213,16 +215,23 @@ class ExchangeTrials:
         rounds.allow(0 if better is None else _WORTH)
         return better
 
-    def conclusive(self, point: Point) -> bool:
+    def conclusive(self, point: Point, rounds: Rounds) -> bool:
         """Return whether no other support is worth looking for, as it stands out or is judged."""
         search = self._modelled(point)
         if search is None or search.clear:
-            return search is not None
+            return self.clear(point) or self._none_better(point, rounds)
         judged = self._compared == point.support.tobytes()
         if judged and search.contrast >= next(c for k, c in _SURE if search.size <= k):
             return True
         alone = steady(self._objective) and not (self._models.rare or self._models.shared)
         return alone and telling(self._objective, search.size) and search.surrounded
+
+    def _none_better(self, point: Point, rounds: Rounds) -> bool:
+        """Return whether enough searches have come back, where groups have exact prices."""
+        if not (self._grouped and self._objective.quadratic):
+            return False
+        searches = searches_for(self._models.contrast(point)[0])
+        return rounds.none_better(self._counted(point).tobytes(), searches)
 
     def _modelled(self, point: Point) -> ExchangeSearch | None:
         """Return the search in the model at ``point``; none if classes are nearly separable."""
@@ -316,7 +325,7 @@ class ExchangeTrials:
     def _one_change(self, point: Point, rough: bool) -> Point | None:
         sparsity = self._objective.cardinality
         active = sparsity.active_units(point.x)
-        point = self._without_zeros(point, active)
+        point = greedy.without_zeros(sparsity, point, active)
         if sparsity.order is not None:
             return self._first_better(point, self._models.closed_changes(point, self._candidates))
         room = min(sparsity.budget, sparsity.units) - active.size
@@ -361,7 +370,8 @@ class ExchangeTrials:
         gains = self._models.insertions(point) - sparsity.unit_price
         gains[~sparsity.room(active)] = 0.0
         block = 1 if sparsity.priced else max(1, room // 3)
-        more = (self._allowed(active, chosen) for chosen in self._fillings(gains, block))
+        fillings = greedy.fillings(gains, block, self._candidates)
+        more = (self._allowed(active, chosen) for chosen in fillings)
         return self._first_better(point, more)
 
     def _allowed(self, active: IntArray, chosen: IntArray) -> IntArray:
@@ -374,20 +384,6 @@ class ExchangeTrials:
             if sparsity.room(active)[unit]:
                 active = np.append(active, unit)
         return active
-
-    def _fillings(self, gains: FloatArray, block: int) -> list[IntArray]:
-        best = top_k(gains, max(block, self._candidates))
-        best = best[gains[best] > 0.0]
-        best = best[np.argsort(-gains[best], kind="stable")]
-        single = [best[place : place + 1] for place in range(min(best.size, self._candidates))]
-        return [best[:block], *single] if block > 1 and best.size else single
-
-    def _without_zeros(self, point: Point, active: IntArray) -> Point:
-        """Return the point on the units that it uses."""
-        support = self._objective.cardinality.coordinates(active)
-        if support.size == point.support.size:
-            return point
-        return replace(point, support=support, duals=None)
 
     def _minimised(self, units: IntArray, start: Point) -> Point:
         support = self._objective.cardinality.coordinates(units)
