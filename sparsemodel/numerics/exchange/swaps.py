@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from sparsemodel.interfaces import (
+    Cardinality,
     FloatArray,
     IntArray,
     Objective,
@@ -138,6 +140,34 @@ def removal_order(
     if diagonal is not None:
         scores = scores * diagonal
     return units[np.argsort(objective.cardinality.unit_scores(scores)[units], kind="stable")]
+
+
+def fillings(gains: FloatArray, block: int, candidates: int) -> list[IntArray]:
+    """Return the ``block`` of units that gains most, then the best ones singly."""
+    best = top_k(gains, max(block, candidates))
+    best = best[gains[best] > 0.0]
+    best = best[np.argsort(-gains[best], kind="stable")]
+    single = [best[place : place + 1] for place in range(min(best.size, candidates))]
+    return [best[:block], *single] if block > 1 and best.size else single
+
+
+def allowed(sparsity: Cardinality, active: IntArray, chosen: IntArray) -> IntArray:
+    """Return ``active`` with the first of the ``chosen`` that may stand beside it."""
+    together = np.concatenate([active, chosen])
+    if sparsity.within(together):
+        return together
+    for unit in chosen:
+        if sparsity.room(active)[unit]:
+            active = np.append(active, unit)
+    return active
+
+
+def without_zeros(objective: Objective, point: Point, active: IntArray) -> Point:
+    """Return the point on the units that it uses."""
+    support = objective.cardinality.coordinates(active)
+    if support.size == point.support.size:
+        return point
+    return replace(point, support=support, duals=None)
 
 
 def share_left(objective: Objective, point: Point) -> float:
