@@ -159,7 +159,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     Where less than a hundredth of the objective at zero is left, as with separable classes, models
     say little of other supports: before the search ends, exchanges go on from a support grown from
     nothing, from one of GraSP and one of IIHT, and perturbations from the best of them if it is
-    better; units are then exchanged for those that promise most at the minimiser without them.
+    better; units are then exchanged for those that promise most at the minimiser without them. A
+    descent in a model that leads no lower halves the next; two first descents in vain are the most.
     Under constraints, which link units, and with room left a search also begins with all units,
     of which half leave at a time.
 
@@ -208,8 +209,9 @@ class Exchange(IterativeBackend[ExchangeState]):
         origin = objective.origin()
         point = origin if context.start is None else objective.point_from(context.start)
         sparsity, effort = objective.cardinality, self.effort
-        if effort <= 1.0 and context.limits.deadline is None:
-            effort *= _affordable(objective)
+        timed = context.limits.deadline is not None
+        patience = math.inf if timed else max(1.0, effort)
+        effort *= 1.0 if timed or effort > 1.0 else _affordable(objective)
         if not exactly_priced(objective):
             trials = ExchangeTrials(
                 objective, context.restricted, self.candidates, context.limits.expired
@@ -218,7 +220,7 @@ class Exchange(IterativeBackend[ExchangeState]):
             exact = objective.quadratic and sparsity.groups is not None and plain
             share = _GROUPED if exact else _DEAR if trials.searchable else _DEARER
             share = 1.0 if trials.rare else share  # for two models
-            rounds = Rounds(share * effort, self.rounds)
+            rounds = Rounds(share * effort, self.rounds, patience)
             return ExchangeState(trials.debiased(point), trials, rounds)
         most = min(sparsity.budget, sparsity.units)
         rows, linear = quadratic_of(objective)
