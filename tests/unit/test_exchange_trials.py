@@ -305,11 +305,13 @@ def test_a_search_does_not_claim_to_have_ended_where_products_fail() -> None:
         try:
             with np.errstate(all="ignore"):
                 found = Exchange().solve(RegressionObjective(form), context)
-        except UnboundedError:  # of a Hessian that is not finite
+        except UnboundedError as error:
+            said.add(str(error))
             return None, math.inf
         return found.stop, found.point.value
 
     counts: list[int] = []
+    said = set[str]()
     (_, least), first = ended(Fuse()), counts[0]
     failing = range(first, counts[-1] - 1)  # the last is a gradient at the point that is returned
     assert len(failing) > 20
@@ -317,6 +319,8 @@ def test_a_search_does_not_claim_to_have_ended_where_products_fail() -> None:
         stop, value = ended(Fuse(poison, after))
         assert stop in {None, Stop.NON_FINITE}, f"products fail from {after + 1} on"
         assert value > least, "nothing was minimised to full accuracy"
+    assert len(said) == 1
+    assert "entries that are NaN" in said.pop()  # the problem has a ridge already
 
 
 def test_perturbations_that_take_long_are_few_unless_more_is_asked_for() -> None:
