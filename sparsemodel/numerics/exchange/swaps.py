@@ -162,7 +162,7 @@ def fillings(gains: FloatArray, block: int, candidates: int) -> list[IntArray]:
 
 
 def filling(objective: Objective, point: Point, most: int, room: int) -> int:
-    """Return how many units are added to a support of up to ``most`` before the model is renewed."""
+    """Return how many units are added to a support of up to ``most`` before a new model."""
     few = most <= _SMALL and room <= _AT_ONCE
     if few and share_left(objective, point) > _MUCH:
         return room
