@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.certificates.arithmetic.multipliers import without_rows
+from sparsemodel.certificates.arithmetic.multipliers import violation, without_rows
 from sparsemodel.certificates.arithmetic.row_prices import with_stiffness
 from sparsemodel.certificates.dual_bounds.bound import dual_bound
 from sparsemodel.certificates.statements.certificate import Multipliers
+from sparsemodel.certificates.statements.numbers import Rows
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.interfaces import CertificateError
 
@@ -56,3 +57,13 @@ def test_the_squares_of_equations_cost_nothing_as_slopes(scale):
         before, after = (dual_bound(inner, d).value for d in (duals, with_stiffness(inner, duals)))
         assert np.isfinite(before)
         assert after >= before - 1e-12 * abs(before)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_violations_push_nowhere_along_columns_that_depend_on_each_other(scale: float) -> None:
+    """Divided by rounding, they were pushed by a seventh of the violation, and nothing refuted."""
+    column = scale * np.array([-1.0, -1.0, -2.0])
+    aims = np.array([0.17250639, 0.0, 0.34501278])
+    r = violation(Rows(np.column_stack([column, -column]), aims, aims), None, np.arange(2))
+    assert np.linalg.norm(r) > 0.1
+    assert abs(r @ column) <= 1e-12 * np.linalg.norm(r) * np.linalg.norm(column)

@@ -59,6 +59,9 @@ _SLIGHT = 1e-8
 _NOTHING = 1e-6
 """Share of the largest coordinate below which one may be what minimisation leaves of zero."""
 
+_DAMPED = 1e-8
+"""Size of the curvature, relative to a column: its square is rounding."""
+
 _ROUNDS = 30
 """How often slopes of eigenvalues are added before the others are found anew."""
 _SETTLED = 1e-12
@@ -301,12 +304,15 @@ def violation(rows: Rows, box: Box | None, on: IntArray) -> FloatArray:
         high = np.maximum(low, high)  # of a part without a point whatever follows is true
     ends = np.append(low, rows.lower), np.append(high, rows.upper)
     fixed = ends[0] == ends[1]  # the least squares need room
-    parts = np.hstack([rows.matrix[:, on], -np.eye(m)])
+    matrix = rows.matrix[:, on]
+    # A little curvature, as columns that depend on each other would be divided by rounding.
+    damped = np.diag(_DAMPED * np.linalg.norm(matrix, axis=0))
+    parts = np.block([[matrix, -np.eye(m)], [damped, np.zeros((on.size, m))]])
     right = -parts[:, fixed] @ ends[0][fixed]
     if fixed.all():
-        return np.asarray(-right)
+        return np.asarray(-right)[:m]
     free = lsq_linear(parts[:, ~fixed], right, (ends[0][~fixed], ends[1][~fixed]), method="bvls")
-    return np.asarray(parts[:, ~fixed] @ free.x - right)
+    return np.asarray(parts[:, ~fixed] @ free.x - right)[:m]
 
 
 def refutation(rows: Rows, box: Box | None, on: IntArray, scale: float) -> FloatArray | None:
