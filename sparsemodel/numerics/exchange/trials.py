@@ -322,15 +322,14 @@ class ExchangeTrials:
         search.descend(min(self._reach, _CHANGES + 2 * self._most), self._over, exactly=False)
         self._changes += search.exchanges
         promised, possible = 0.5 * (search.gain - before), point.value - self._objective.infimum()
-        if promised > possible:  # hardly any curvature here, as where a hinge is straight
-            return None, False
         if np.array_equal(search.support, self._counted(point)):
             return None, not self._over()
-        tol = _ROUGH if search.size == self._most else _COARSE
-        trial = self._minimised_on(search.support, point, tol)
-        if self.better(trial, point):
-            self._reach *= 2
-            return trial, False
+        if promised <= possible:  # else hardly any curvature here, as where a hinge is straight
+            tol = _ROUGH if search.size == self._most else _COARSE
+            trial = self._minimised_on(search.support, point, tol)
+            if self.better(trial, point):
+                self._reach *= 2
+                return trial, False
         self._reach = max(_REACH, min(self._reach, search.exchanges) // 2)
         return None, False
 
