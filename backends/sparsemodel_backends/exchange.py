@@ -159,7 +159,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     Where less than a hundredth of the objective at zero is left, as with separable classes, models
     say little of other supports: before the search ends, exchanges go on from a support grown from
     nothing, from one of GraSP and one of IIHT, and perturbations from the best of them if it is
-    better; units are then exchanged for those that promise most at the minimiser without them.
+    better; units are then exchanged for those that promise most at the minimiser without them. A
+    descent in a model that leads no lower halves the next; two first descents in vain are the most.
     Under constraints, which link units, and with room left a search also begins with all units,
     of which half leave at a time.
 
@@ -208,8 +209,9 @@ class Exchange(IterativeBackend[ExchangeState]):
         origin = objective.origin()
         point = origin if context.start is None else objective.point_from(context.start)
         sparsity, effort = objective.cardinality, self.effort
-        if effort <= 1.0 and context.limits.deadline is None:
-            effort *= _affordable(objective)
+        timed = context.limits.deadline is not None
+        patience = math.inf if timed else max(1.0, effort)
+        effort *= 1.0 if timed or effort > 1.0 else _affordable(objective)
         if not exactly_priced(objective):
             trials = ExchangeTrials(
                 objective, context.restricted, self.candidates, context.limits.expired
@@ -218,7 +220,7 @@ class Exchange(IterativeBackend[ExchangeState]):
             exact = objective.quadratic and sparsity.groups is not None and plain
             share = _GROUPED if exact else _DEAR if trials.searchable else _DEARER
             share = 1.0 if trials.rare else share  # for two models
-            rounds = Rounds(share * effort, self.rounds)
+            rounds = Rounds(share * effort, self.rounds, patience)
             return ExchangeState(trials.debiased(point), trials, rounds)
         most = min(sparsity.budget, sparsity.units)
         rows, linear = quadratic_of(objective)
@@ -236,7 +238,7 @@ class Exchange(IterativeBackend[ExchangeState]):
             or state.rounds.enough
             or _closed(objective, point)
             or (
-                _settled(objective, state, point, self.effort)
+                _settled(state, point, self.effort, proving=context.proof is not None)
                 and not _nearly_fits(objective, point)
             )
         )
@@ -268,14 +270,14 @@ def _affordable(objective: Objective) -> float:
     return min(1.0, _LONG / max(_IN_VAIN * k * k * min(p, _WIDE), 1e-3))
 
 
-def _settled(objective: Objective, state: ExchangeState, point: Point, effort: float) -> bool:
+def _settled(state: ExchangeState, point: Point, effort: float, *, proving: bool) -> bool:
     """Return whether the support stands out, or enough searches have found none that is better."""
     search, rounds = state.search, state.rounds
     if isinstance(search, ExchangeTrials):
         return search.conclusive(point, rounds) if effort <= 1.0 else search.clear(point)
     if rounds.done and rounds.none_better(search.support.tobytes(), search.sure):
         return True
-    return search.apart if effort <= 1.0 else search.clear
+    return search.clear if proving or effort > 1.0 else search.apart
 
 
 def _closed(objective: Objective, point: Point) -> bool:

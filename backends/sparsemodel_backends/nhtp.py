@@ -34,6 +34,8 @@ _MOVING = 16
 _LOOSE_COST = 16
 """At most one step of conjugate gradients for so many unknowns is cheaper than a factorisation
 (k = 500, n = 2500: 7 steps for two digits, a factorisation as expensive as 45)."""
+_ROUNDING = 1e-14
+"""Share of the size that is usual for a loss like this below which a gradient is rounding."""
 
 
 @final
@@ -201,6 +203,8 @@ class NHTP(IterativeBackend[NHTPState]):
         unit = 1.0 / curvature if curvature > 0.0 and not self.literal else 1.0
         eta = self.eta if self.eta is not None else _initial_eta(objective)
         scale = unit * float(np.linalg.norm(g[candidates])) + float(np.linalg.norm(point.x))
+        usual = float(np.sqrt(abs(point.value) * unit))  # where the loss falls by about its size
+        scale = usual if scale <= _ROUNDING * usual else scale
         scale = 1.0 if self.literal else scale
         state = NHTPState(
             point,

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+import sparsemodel as sm
 from sparsemodel.interfaces import Context, ModelError, Stop
 from sparsemodel.numerics import minimise_restricted
 from sparsemodel_backends.nhtp import NHTP
@@ -183,3 +184,13 @@ def test_constants_are_checked():
         NHTP(sigma=0.5)
     with pytest.raises(ModelError, match="gamma"):
         NHTP(gamma=0.0)
+
+
+def test_a_gradient_at_zero_that_is_rounding_is_no_scale():
+    """Each row stands in both classes: zero is the minimum, where sums cancel but for rounding."""
+    rows = np.random.default_rng(1).integers(-3, 4, (30, 12)).astype(float)
+    w = sm.Variable(12)
+    loss = sm.logistic_loss(np.vstack([rows, rows]) @ w, np.repeat([1.0, -1.0], 30))
+    solution = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.05)), sm.card(w) <= 4).solve(NHTP())
+    assert solution.stop is Stop.CONVERGED
+    assert not np.any(w.value)

@@ -174,3 +174,28 @@ def test_constraints_that_hold_coordinates_at_zero_have_slopes(draw: int) -> Non
     problem = sm.Problem(goal, [sm.card(sm.diff(w)) <= 2, w >= 0])
     problem.solve()
     assert problem.prove(time_limit=20).relative_gap <= 1e-4
+
+
+@pytest.mark.parametrize("seed", [3, 7, 33])
+def test_coordinates_that_minimisation_leaves_near_a_bound_are_pushed_against_it(seed: int) -> None:
+    """Entries of 1e-63 stand for zero: of 40 such proofs 13 ended with a gap of up to 18 %."""
+    r = np.random.default_rng(seed)
+    a, b = r.normal(size=(20, 4)), 1e3 * r.normal(size=20)
+    w = sm.Variable(4, name="w")
+    goal = sm.minimize(sm.squared_loss(a @ w, b) + sm.ridge(w, 0.01))
+    problem = sm.Problem(goal, [sm.card(w[2:]) <= 2, w >= 0, w.sum() <= 1])
+    problem.solve()
+    assert problem.prove(time_limit=20).relative_gap <= 1e-4
+
+
+@pytest.mark.parametrize("seed", [11, 17])
+def test_supports_without_a_point_are_refuted_beside_losses_with_kinks(seed: int) -> None:
+    """The multipliers that refute a support were replaced by those of the solution."""
+    r = np.random.default_rng(seed)
+    a, y = r.normal(size=(6, 4)), np.sign(r.normal(size=6))
+    C = r.normal(size=(2, 4))
+    w, c = sm.Variable(4, name="w"), sm.Variable(name="c")
+    goal = sm.hinge_loss(a @ w + c, y) + sm.ridge(w, 1e-6) + 1e-3 * sm.card(w)
+    problem = sm.Problem(sm.minimize(goal), [w >= 0, C @ w == C @ np.array([1.0, 0.5, 0.0, 0.0])])
+    problem.solve()
+    assert problem.prove(time_limit=20).relative_gap <= 1e-4

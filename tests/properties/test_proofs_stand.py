@@ -274,7 +274,7 @@ def test_compiling_does_not_count_as_search(monkeypatch):
             time.sleep(0.2)
             return name
 
-    name = "sparsemodel.certificates.proving.gram.warm"
+    name = "sparsemodel.certificates.proving.gram.node_compiled"
     monkeypatch.setitem(sys.modules, name, Slow(name))
     monkeypatch.setattr("sparsemodel.certificates.proving.gram.stage.LOADING", 0.05)
     form = wide(sm.squared_loss).form

@@ -7,6 +7,8 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
+import sparsemodel as sm
+from sparsemodel.checker.__main__ import main
 from sparsemodel.checker.proof.arithmetic import Ball
 from sparsemodel.checker.proof.losses import cox_of, loss_of
 from sparsemodel.losses import CoxLoss, builtin_losses
@@ -102,3 +104,45 @@ def test_the_cox_loss_is_that_of_the_formula(ties, strata):
     _, most = family.point(None, False)
     early = 60.0 * y[:, 0].max() - 60.0 * y[:, 0] - 30.0 * (y[:, 1] == 0.0)
     assert -float(c @ most) == pytest.approx(loss.total(early, y, c), abs=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("m", [2, 3, 40])
+def test_multinomial_values_are_within_their_errors(scale: float, m: int) -> None:
+    rng = np.random.default_rng(5)
+    u, labels = scale * rng.standard_normal((200, m)), rng.integers(0, m, 200)
+    exact = long(u)
+    largest = exact.max(axis=1, keepdims=True)
+    exact = np.log(np.exp(exact - largest).sum(axis=1)) + largest[:, 0] - exact[range(200), labels]
+    found = loss_of("multinomial_loss", {}, labels.astype(float), u.shape).value(Ball(u))
+    error, unit = np.abs(found.mid - exact), 2.0**-53
+    assert np.all(error <= found.rad)
+    assert np.all(found.rad <= ((4 * m + 80) * (1.0 + np.log(m)) + 10.0 * np.abs(u).max()) * unit)
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_certificates_with_large_intercepts_of_classes_hold(seed: int, tmp_path, capsys) -> None:
+    """The checker allowed for more rounding than the library does, and refused the file."""
+    A, y = np.random.default_rng(seed).normal(size=(2, 3)), np.array([0.0, 2.0])
+    W, c = sm.Variable((3, 3), name="W"), sm.Variable(3, name="c")
+    goal = sm.multinomial_loss(A @ W + c, y, classes=3) + sm.ridge(W, 1e-6)
+    problem = sm.Problem(sm.minimize(goal), [sm.card(W, axis=1) <= 1, W <= 0.5, W >= -0.5])
+    problem.solve()
+    path = problem.certify().save(tmp_path / "c.json")
+    np.savez(tmp_path / "d.npz", A=A, b=y)
+    assert main([str(path), str(tmp_path / "d.npz")]) == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seed", [1, 4, 6])
+def test_columns_far_from_zero_are_shifted_beside_several_targets(
+    seed: int, tmp_path, capsys
+) -> None:
+    rng = np.random.default_rng(seed)
+    A, Y = 1e5 + rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+    W, c = sm.Variable((2, 2), name="W"), sm.Variable(2, name="c")
+    goal = sm.minimize(sm.squared_loss(A @ W + c, Y))
+    problem = sm.Problem(goal, sm.card(W, axis=1) <= (1 if seed < 4 else 2))
+    problem.solve()
+    path = problem.certify().save(tmp_path / "c.json")
+    np.savez(tmp_path / "d.npz", A=A, b=Y)
+    assert main([str(path), str(tmp_path / "d.npz")]) == 0, capsys.readouterr().out

@@ -225,6 +225,41 @@ def test_rounds_stop_by_what_was_seen() -> None:
     assert rounds.done == 31 + 40 + 31  # forty in vain, and as many as before the improvement
 
 
+def test_rounds_in_vain_cost_twice_the_first_descent() -> None:
+    rounds = Rounds(1.0, 10_000, patience=1.0)
+    rounds.descended(3.0)
+    rounds.descended(100.0)  # not the first
+    assert not rounds.spend(9.0)
+    assert not rounds.enough
+    assert rounds.spend(9.1)
+    assert rounds.enough
+    rounds.renew(9.1)  # another kind of search
+    assert not rounds.spend(15.0)
+    assert rounds.enough, "of perturbations there have been enough"
+    rounds.renew(15.0, lower=True)
+    assert not rounds.enough
+    brief = Rounds(1.0, 10_000, patience=1.0)
+    brief.descended(0.1)
+    assert not brief.spend(1.0), "a second is always there"
+    assert brief.spend(1.2)
+    unlimited = Rounds(1.0, 10_000)
+    unlimited.descended(0.1)
+    assert not unlimited.spend(1e9)
+
+
+def test_a_descent_in_a_model_that_leads_no_lower_makes_the_next_shorter() -> None:
+    """With classes nearly separable each would be as long as the first, and in vain."""
+    rng = np.random.default_rng(7)
+    A = rng.standard_normal((150, 600))
+    for j in range(1, 600):
+        A[:, j] = 0.5 * A[:, j - 1] + np.sqrt(0.75) * A[:, j]
+    y = np.sign(A[:, :40] @ rng.standard_normal(40))
+    w = sm.Variable(600, name="w")
+    goal = sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 1e-8))
+    solution = sm.Problem(goal, sm.card(w) <= 40).solve(Exchange(rounds=0))
+    assert solution.passes < 700  # 1100 otherwise
+
+
 def test_searches_that_find_none_better_are_enough_early() -> None:
     """As many for each of their ends as the support's contrast asks for, from nowhere better."""
     rounds = Rounds(1.0, 10_000)
@@ -270,11 +305,13 @@ def test_a_search_does_not_claim_to_have_ended_where_products_fail() -> None:
         try:
             with np.errstate(all="ignore"):
                 found = Exchange().solve(RegressionObjective(form), context)
-        except UnboundedError:  # of a Hessian that is not finite
+        except UnboundedError as error:
+            said.add(str(error))
             return None, math.inf
         return found.stop, found.point.value
 
     counts: list[int] = []
+    said = set[str]()
     (_, least), first = ended(Fuse()), counts[0]
     failing = range(first, counts[-1] - 1)  # the last is a gradient at the point that is returned
     assert len(failing) > 20
@@ -282,6 +319,8 @@ def test_a_search_does_not_claim_to_have_ended_where_products_fail() -> None:
         stop, value = ended(Fuse(poison, after))
         assert stop in {None, Stop.NON_FINITE}, f"products fail from {after + 1} on"
         assert value > least, "nothing was minimised to full accuracy"
+    assert len(said) == 1
+    assert "entries that are NaN" in said.pop()  # the problem has a ridge already
 
 
 def test_perturbations_that_take_long_are_few_unless_more_is_asked_for() -> None:

@@ -118,7 +118,7 @@ def test_the_largest_outside_a_subset_are_found_also_where_no_head_lists_them(
         nobody = np.zeros(p)
         widest = float(sizes.max())
         unit = error / 1.01 - 44.0 * 2.0**-24  # with the roundings of three rows the same error
-        data = (gram, nobody, nobody, sizes, unit, 0.0, 0.0, widest)
+        data = (gram, nobody, nobody, sizes, unit, 0.0, 0.0, 0.0, widest)
         sums = (np.zeros(p), np.zeros(p), np.zeros(p, np.int64))
         best, where = np.zeros(k + SPARE), np.full(k + SPARE, -1)
         lists = (*heads(gram, m, width), float(np.max(sizes * m)))

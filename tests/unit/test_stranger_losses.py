@@ -13,7 +13,7 @@ from scipy.stats import nbinom
 import sparsemodel as sm
 from sparsemodel.certificates import verify
 from sparsemodel.certificates.dual_bounds.bound_search import extractable
-from sparsemodel.certificates.proving.gram.part import objections
+from sparsemodel.certificates.proving.gram.searchable import objections
 from sparsemodel.compiler.reductions.compress import Compress
 from sparsemodel.interfaces import (
     Affine,

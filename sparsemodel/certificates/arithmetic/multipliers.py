@@ -273,8 +273,10 @@ def _fitted(
     if not (active.any() or pushes) or not moving.any():
         return slopes, [np.zeros(count) for count in counts], left
     box = (box or Box(np.full(x.shape, -np.inf), np.full(x.shape, np.inf))).chosen
-    for end, sign in ((x <= box.lower, -1.0), (x >= box.upper, 1.0)):
-        pushes += list(sign * np.eye(x.size)[end & moving])
+    nothing = ACTIVE * _NOTHING * np.abs(x).max()  # minimisation need not end on a bound
+    for end, sign in ((box.lower, -1.0), (box.upper, 1.0)):
+        at_end = sign * (end - x) <= np.maximum(nothing, _SETTLED * np.abs(end)) * np.isfinite(end)
+        pushes += list(sign * np.eye(x.size)[at_end & moving])
     columns = np.column_stack([rows.matrix[active].T, *pushes])[moving]
     none = np.zeros(len(pushes))
     ends = np.append(low, none), np.append(high, none + np.inf)

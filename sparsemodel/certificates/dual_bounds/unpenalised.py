@@ -110,12 +110,8 @@ def exact_neighbour(
     """
     if not budget().fits(gram_cost(sum(len(c) for c in columns), columns[0].shape[1])):
         return "there is no time to balance so many coordinates without ridge"
-    scaled = distinct(
-        [
-            np.where(_idle(term, a, near)[:, None], 0.0, c)
-            for term, c, a, near in zip(form.terms, columns, duals, already, strict=True)
-        ]
-    )
+    each = zip(form.terms, columns, duals, already, strict=True)
+    scaled = distinct([np.where(_idle(term, a, d)[:, None], 0.0, c) for term, c, a, d in each])
     if any(np.any(np.abs(c) > _LARGEST) for c in scaled):
         return "a column without ridge has entries of too many orders of magnitude"
     residual = _residuals(form, scaled, duals, already)

@@ -240,7 +240,7 @@ def _search(
         ascent.run()
         value = ascent.tasks.in_nats(ascent.best)
         improved = not math.isfinite(best) or value > best + 1e-3 * max(at.upper - best, 0.0)
-        if value > best:
+        if improved:
             best = value
             units = [task.units for task in ascent.tasks.each]
             witness = PrecisionWitness.of(enclosing, ascent.U, [*moduli, ascent.mu], units)

@@ -62,7 +62,7 @@ def shifted(problem: Problem, zero: Any) -> Problem:
     ones = np.array([np.all(t.matrix[:, zero] == 1.0, axis=0) for t in problem.terms])
     none = np.array([~np.any(t.matrix[:, zero], axis=0) for t in problem.terms])
     proper = np.flatnonzero(ones.any(axis=0) & (ones | none).all(axis=0))
-    if problem.exact or len(problem.shape) > 1 or not proper.size:
+    if problem.exact or not proper.size:
         return problem
     terms, own = list(problem.terms), np.flatnonzero(ones[:, proper[0]])
     aims = np.array([_far(terms[i].matrix) for i in own])

@@ -230,8 +230,9 @@ class Multinomial(Loss):
         largest, m = u.mid.max(axis=1), u.mid.shape[1]
         spread = np.log(np.exp(u.mid - largest[:, None]).sum(axis=1))
         value = spread + (largest + (u.mid * self.lower).sum(axis=1))
-        size = 1.0 + np.abs(u.mid).max(axis=1)
-        return Ball(value, up(2.0 * u.rad.max(axis=1) + (2 * m + 32) * UNIT * 4.0 * size))
+        # Shares are rounded m times beside a sum of at least one, entries a few times.
+        own = (2 * m + 32) * (1.0 + spread) + 8.0 * np.abs(u.mid).max(axis=1)
+        return Ball(value, up(2.0 * u.rad.max(axis=1) + UNIT * own))
 
     def _missing(self, a: Any) -> tuple[Any, Any]:
         """Return by how much the shares miss the sum one, which the largest one takes up."""

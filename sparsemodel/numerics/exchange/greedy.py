@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import final
 
 import numpy as np
 
 from sparsemodel.interfaces import (
-    Cardinality,
     FloatArray,
     IntArray,
     Objective,
@@ -362,20 +360,3 @@ def redrawn(
         if not one_by_one:
             break
     return point if drawn is kept else minimised(drawn, base)
-
-
-def fillings(gains: FloatArray, block: int, candidates: int) -> list[IntArray]:
-    """Return additions to try: the ``block`` units that gain most, then the best one by one."""
-    best = top_k(gains, max(block, candidates))
-    best = best[gains[best] > 0.0]
-    best = best[np.argsort(-gains[best], kind="stable")]
-    single = [best[place : place + 1] for place in range(min(best.size, candidates))]
-    return [best[:block], *single] if block > 1 and best.size else single
-
-
-def without_zeros(sparsity: Cardinality, point: Point, active: IntArray) -> Point:
-    """Return the point on the units that it uses."""
-    support = sparsity.coordinates(active)
-    if support.size == point.support.size:
-        return point
-    return replace(point, support=support, duals=None)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from sparsemodel.interfaces import (
+    Cardinality,
     FloatArray,
     IntArray,
     Objective,
@@ -31,6 +33,11 @@ _ROWS = 10
 """Observations for each unit from which it tells something what leaps cost: with fewer, supports
 far away explain as much. Of 85 problems with squared losses 6 ended up to 38 % higher by leaps from
 there, three of them genes with six observations for each unit."""
+_FILLED = 2
+"""One in so many of the free places is filled before the model is made anew."""
+_SMALL, _AT_ONCE, _MUCH = 8, 5, 0.5
+"""Supports of so many units are filled in two steps, of so few in one, while such a share is left:
+the model holds. Of 610 random problems 6 ended higher by it, 7 lower; of 500 with five none."""
 _ROUGH = 1e-6
 """Accuracy of the restricted minimisations that only compare supports."""
 
@@ -143,6 +150,42 @@ def removal_order(
     if diagonal is not None:
         scores = scores * diagonal
     return units[np.argsort(objective.cardinality.unit_scores(scores)[units], kind="stable")]
+
+
+def fillings(gains: FloatArray, block: int, candidates: int) -> list[IntArray]:
+    """Return the ``block`` of units that gains most, then the best ones singly."""
+    best = top_k(gains, max(block, candidates))
+    best = best[gains[best] > 0.0]
+    best = best[np.argsort(-gains[best], kind="stable")]
+    single = [best[place : place + 1] for place in range(min(best.size, candidates))]
+    return [best[:block], *single] if block > 1 and best.size else single
+
+
+def filling(objective: Objective, point: Point, most: int, room: int) -> int:
+    """Return how many units are added to a support of up to ``most`` before a new model."""
+    few = most <= _SMALL and room <= _AT_ONCE
+    if few and share_left(objective, point) > _MUCH:
+        return room
+    return -(-room // _FILLED)
+
+
+def allowed(sparsity: Cardinality, active: IntArray, chosen: IntArray) -> IntArray:
+    """Return ``active`` with the first of the ``chosen`` that may stand beside it."""
+    together = np.concatenate([active, chosen])
+    if sparsity.within(together):
+        return together
+    for unit in chosen:
+        if sparsity.room(active)[unit]:
+            active = np.append(active, unit)
+    return active
+
+
+def without_zeros(objective: Objective, point: Point, active: IntArray) -> Point:
+    """Return the point on the units that it uses."""
+    support = objective.cardinality.coordinates(active)
+    if support.size == point.support.size:
+        return point
+    return replace(point, support=support, duals=None)
 
 
 def share_left(objective: Objective, point: Point) -> float:

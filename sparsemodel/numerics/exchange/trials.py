@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import cast, final
 
 import numpy as np
@@ -15,12 +16,17 @@ from sparsemodel.interfaces import (
     RestrictedSolver,
     priced,
 )
-from sparsemodel.numerics.exchange import greedy
+from sparsemodel.numerics.exchange import greedy, swaps
 from sparsemodel.numerics.exchange.models import ExchangeModels
-from sparsemodel.numerics.exchange.quadratics.rounds import Rounds, searches_for
+from sparsemodel.numerics.exchange.quadratics.rounds import (
+    Rounds,
+    markedly_lower,
+    searches_for,
+    spent,
+)
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.side_by_side import RANKED, lowest_first, side_by_side
-from sparsemodel.numerics.exchange.swaps import share_left, steady, telling
+from sparsemodel.numerics.exchange.swaps import allowed, share_left, steady, telling
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.thresholding import thresholded
@@ -41,11 +47,9 @@ _SURE = ((4, -np.inf), (6, 0.2), (np.inf, 0.6))
 111, 289 and 133 such points, and 36 of 1058 others."""
 _CHANGES = 10
 """Changes in a perturbation's descent at most, beside two for each unit."""
-_FILLED = 2
-"""One in so many of the free places is filled before the model is made anew."""
-_SMALL, _AT_ONCE, _MUCH = 8, 5, 0.5
-"""Supports of so many units are filled in two steps, of so few in one, while such a share is left:
-the model holds. Of 610 random problems 6 ended higher by it, 7 lower; of 500 with five none."""
+_FAR, _REACH = 2**20, 8
+"""Changes of a descent in a model at first, and at least: half of those of one that led no lower,
+twice as many after one that did."""
 _EXACTLY = 0.05
 """Change of the curvatures, as a share, after which a search does not end without another look."""
 _SEPARATED, _STEPS = 0.01, 2000
@@ -86,6 +90,8 @@ class ExchangeTrials:
         bare, grouped = sparsity.bare and not constrained, sparsity.groups is not None
         self._plain, self._grouped = bare and not grouped, bare and grouped and steady(objective)
         self._compared: bytes | None = None  # the support whose runners-up were judged last
+        self._reach = _FAR  # changes from which the model still told the truth
+        self._changes = 0  # of descents in models
         self._started = False  # afresh, thinned: the starts are always the same
 
     @property
@@ -153,9 +159,14 @@ class ExchangeTrials:
         if self._started or not self._plain or share_left(self._objective, point) > _SEPARATED:
             return None
         self._started = True
-        starts = (self._grown, self._merged, self._approached)
-        found = self._best(point, (start() for start in starts if not self._over()), rounds)
-        start, judge = found or point, (self._minimised, self.better, self._over)
+        rounds.renew(self._spent)
+        over = partial(self._too_long, rounds)
+        how = (self._restricted, self.debiased, self.better, self._over)
+        ways = (self._grown, partial(greedy.merged, self._objective, *how), self._approached)
+        starts = [start() for start in ways if not over()]
+        starts.sort(key=lambda start: np.nan_to_num(start.value, nan=np.inf))  # time may be short
+        found = self._best(point, starts, rounds)
+        start, judge = found or point, (self._minimised, self.better, over)
         near = greedy.replaced_one_by_one(self._objective, start, *judge)
         return found if near is start else self.debiased(near)
 
@@ -170,28 +181,18 @@ class ExchangeTrials:
         if self._started or self._objective.form.region is None or not room:
             return None
         self._started = True
-        found = greedy.thinned(self._objective, point, self._minimised, self._allowed, self._over)
+        only = partial(allowed, sparsity)
+        found = greedy.thinned(self._objective, point, self._minimised, only, self._over)
         if np.isfinite(found.value):
             found = self._descended(found, rounds)
         return self.debiased(found) if self.better(found, point) else None
-
-    def _merged(self) -> Point:
-        return greedy.merged(
-            self._objective, self._restricted, self.debiased, self.better, self._over
-        )
 
     def _approached(self) -> Point:
         return self.debiased(thresholded(self._objective, _STEPS, self._over))
 
     def _grown(self) -> Point:
-        return greedy.grown(
-            self._objective,
-            self._restricted,
-            self._most,
-            self._minimised_on,
-            self.better,
-            self._over,
-        )
+        how = (self._restricted, self._most, self._minimised_on, self.better, self._over)
+        return greedy.grown(self._objective, *how)
 
     def round(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> Point | None:
         """Descend from perturbations of ``point``, in the model first; return a better point."""
@@ -202,6 +203,7 @@ class ExchangeTrials:
 
         The objective judges all of them: the model may promise a loss where it falls.
         """
+        rounds.descended(self._spent)
         if not self._plain or self._objective.quadratic or rounds.enough or self.clear(point):
             return None
         size, many = self._counted(point).size, side_by_side(self._objective, point.support.size)
@@ -244,7 +246,11 @@ class ExchangeTrials:
         for start in starts:
             found = self._descended(start, rounds)
             best = found if self.better(found, best) else best
+            if self._too_long(rounds):
+                break
         rounds.count([], better=best is not point)
+        if markedly_lower(self._objective, best, point):
+            rounds.renew(self._spent, lower=True)
         return None if best is point else self.debiased(best)
 
     def _starts(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> list[Point]:
@@ -270,15 +276,23 @@ class ExchangeTrials:
         return self._around[1]
 
     def _descended(self, point: Point, rounds: Rounds) -> Point:
+        self._reach = _FAR
         for _ in range(_CHANGES + 2 * self._objective.cardinality.budget):
             following = self.improved(point, thorough=False)
             if following is None:
                 break
             point = following
-            if rounds.known(self._counted(point).tobytes()):
+            if rounds.known(self._counted(point).tobytes()) or self._too_long(rounds):
                 break
         rounds.note(self._counted(point).tobytes())
         return point
+
+    @property
+    def _spent(self) -> float:
+        return spent(self._objective, self._changes)
+
+    def _too_long(self, rounds: Rounds) -> bool:
+        return self._over() or rounds.spend(self._spent)
 
     def _counted(self, point: Point) -> IntArray:
         return point.support[self._objective.cardinality.counted[point.support]]
@@ -292,8 +306,6 @@ class ExchangeTrials:
             return not self._worth(old) <= self._worth(new)
         return self._worth(old) - self._worth(new) > _NEGLIGIBLE * size
 
-    # ---- changes -----------------------------------------------------------------------------
-
     def _many_changes(self, point: Point) -> tuple[Point | None, bool]:
         """Return the minimiser where a descent in the model ends, None if that is no better.
 
@@ -301,11 +313,14 @@ class ExchangeTrials:
         the model promises nothing of any change.
         """
         size = self._counted(point).size
-        search = self._models.search(point, size + self._filling(point, self._most - size))
+        more = swaps.filling(self._objective, point, self._most, self._most - size)
+        search = self._models.search(point, size + more)
         if search is None:
             return None, False
         before = search.gain
-        search.descend(_CHANGES + 2 * self._most, self._over, exactly=False)
+        self._changes -= search.exchanges
+        search.descend(min(self._reach, _CHANGES + 2 * self._most), self._over, exactly=False)
+        self._changes += search.exchanges
         promised, possible = 0.5 * (search.gain - before), point.value - self._objective.infimum()
         if promised > possible:  # hardly any curvature here, as where a hinge is straight
             return None, False
@@ -313,19 +328,16 @@ class ExchangeTrials:
             return None, not self._over()
         tol = _ROUGH if search.size == self._most else _COARSE
         trial = self._minimised_on(search.support, point, tol)
-        return trial if self.better(trial, point) else None, False
-
-    def _filling(self, point: Point, room: int) -> int:
-        """Return how many units are added before the model is made anew."""
-        few = self._most <= _SMALL and room <= _AT_ONCE
-        if few and share_left(self._objective, point) > _MUCH:
-            return room
-        return -(-room // _FILLED)
+        if self.better(trial, point):
+            self._reach *= 2
+            return trial, False
+        self._reach = max(_REACH, min(self._reach, search.exchanges) // 2)
+        return None, False
 
     def _one_change(self, point: Point, rough: bool) -> Point | None:
         sparsity = self._objective.cardinality
         active = sparsity.active_units(point.x)
-        point = greedy.without_zeros(sparsity, point, active)
+        point = swaps.without_zeros(self._objective, point, active)
         if sparsity.order is not None:
             return self._first_better(point, self._models.closed_changes(point, self._candidates))
         room = min(sparsity.budget, sparsity.units) - active.size
@@ -370,20 +382,8 @@ class ExchangeTrials:
         gains = self._models.insertions(point) - sparsity.unit_price
         gains[~sparsity.room(active)] = 0.0
         block = 1 if sparsity.priced else max(1, room // 3)
-        fillings = greedy.fillings(gains, block, self._candidates)
-        more = (self._allowed(active, chosen) for chosen in fillings)
-        return self._first_better(point, more)
-
-    def _allowed(self, active: IntArray, chosen: IntArray) -> IntArray:
-        """Return ``active`` with the first of the ``chosen`` that may stand beside it."""
-        sparsity = self._objective.cardinality
-        together = np.concatenate([active, chosen])
-        if sparsity.within(together):
-            return together
-        for unit in chosen:
-            if sparsity.room(active)[unit]:
-                active = np.append(active, unit)
-        return active
+        fillings = swaps.fillings(gains, block, self._candidates)
+        return self._first_better(point, (allowed(sparsity, active, more) for more in fillings))
 
     def _minimised(self, units: IntArray, start: Point) -> Point:
         support = self._objective.cardinality.coordinates(units)

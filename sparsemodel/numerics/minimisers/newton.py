@@ -279,8 +279,9 @@ def factored(
     close = not least > SMALL_PIVOT
     if close and not np.all(np.isfinite(scaled)):
         raise UnboundedError(
-            "The curvature of the loss overflowed: the coefficients grow without bound. "
-            "Add a ridge term, sm.ridge(w, 1e-3) for instance."
+            "The Hessian has entries that are NaN or infinite. Products with the data may return "
+            "NaN; else the curvature overflows: rescale the data matrix or the target, and add a "
+            "ridge, sm.ridge(w, 1e-3), if there is none and the coefficients grow without bound."
         )
     rows = root() if close else None
     if rows is not None:

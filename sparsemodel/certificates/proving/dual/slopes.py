@@ -53,7 +53,7 @@ def witness_at(
     """
     if sloped.traits.has_hessian:
         return from_point(sloped, own, balanced)
-    known = point.duals or ()
+    known = (point.duals or ())[: row_term(sloped)]
     more = sloped.terms[len(known) :]  # slopes of linear constraints, and what they miss by
     rest = [t.weights * a for t, a in zip(more, derivatives(more, own), strict=True)]
     return from_gradients(sloped, (*known, *rest), balanced)

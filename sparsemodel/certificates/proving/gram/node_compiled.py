@@ -25,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemodel import loading
-from sparsemodel.certificates.proving.compiling import interruptible
+from sparsemodel.certificates.proving.compiling import interruptible, warmed
+from sparsemodel.certificates.proving.gram.enumeration_compiled import best_gain
 from sparsemodel.certificates.proving.gram.newton_compiled import newton_step
 from sparsemodel.certificates.proving.gram.penalty_compiled import (
     budget,
@@ -297,3 +298,15 @@ def solve_node(
             costs, prices, floor, plain,
         )  # fmt: skip
     return best, t, best_bound, value, done
+
+
+def _all() -> None:
+    """Call all that a proof compiles once, with the types of a search."""
+    one, status = np.ones(1), np.zeros(1, dtype=np.int8)
+    solve_node(
+        np.eye(1), one, 1.0, one, -one, one, one, 0.0, status, 1.0, one, one, 0.0, 1.0, 1.0, 1
+    )
+    best_gain(np.eye(1), 0, one, one, 1, 0, 1, np.full(3, -1, dtype=np.int64), 0.0)
+
+
+warmed(_all)  # where it is imported, or read from a cache

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import final
+
+import numpy as np
+
+from sparsemodel.interfaces import Objective, Point, SparseRegression
 
 _IDLE = 40
 """Rounds in vain before a search ends that has just improved. On 90 problems with coherent columns
@@ -13,6 +18,13 @@ _SURE = ((0.5, 7), (0.1, 14))
 """See :func:`searches_for`. Of 1014 ends of exchanges with a contrast from 0.1 two hundred searches
 improved 236: of those with 0.5 where seven had one end 0 of 297, with 0.1 and fourteen 3 of 681;
 where 28 had two ends, or 42 three, 0 of 91."""
+_DESCENTS, _SHORT = 2.0, 1.0
+"""What searches in vain may cost, in first descents, and forecast CPU seconds that they always
+may."""
+_PER_ENTRY, _PER_PRICE = 1e-9, 1e-8
+"""Forecast CPU seconds of a pass for each stored entry, and of a change for each price."""
+_MARKED = 1e-3
+"""Share of what is left of the objective by which searches lower it that may go on as long."""
 _ELSE = 24
 """The same for all others: as many as are searched side by side."""
 
@@ -25,6 +37,22 @@ def searches_for(contrast: float) -> int:
     return next((many for least, many in _SURE if contrast >= least), _ELSE)
 
 
+def spent(objective: Objective, changes: int) -> float:
+    """Return what all passes and so many ``changes`` in models cost, in forecast CPU seconds."""
+    form, p = objective.form, objective.shape[0]
+    terms = form.terms if isinstance(form, SparseRegression) else ()
+    entries = sum(term.design.entries for term in terms)
+    prices = min(objective.cardinality.budget, p) * p
+    return objective.work.passes * entries * _PER_ENTRY + changes * prices * _PER_PRICE
+
+
+def markedly_lower(objective: Objective, new: Point, old: Point) -> bool:
+    """Return whether a point is so much better than another that searches may go on as long."""
+    floor = objective.infimum()
+    left = old.value - floor if np.isfinite(floor) else abs(old.value)
+    return old.value - new.value > _MARKED * left
+
+
 @final
 class Rounds:
     r"""When to end a search from perturbed starts.
@@ -34,7 +62,7 @@ class Rounds:
     for starts that are drawn independently); the search goes on while that exceeds what was seen
     by more than a half, :math:`N < 2 w^2 + 3 w + 2`, and, because perturbed supports are not
     independent, three times as long. It also ends when it has gone as long in vain as it had to go
-    for its last improvement, and a few more.
+    for its last improvement, and a few more, or at more than twice the cost of the first descent.
 
     Parameters
     ----------
@@ -42,10 +70,13 @@ class Rounds:
         A factor on all of these numbers.
     most
         Rounds at most.
+    patience
+        A factor on what they may cost without lowering the objective markedly.
     """
 
-    def __init__(self, effort: float, most: int) -> None:
-        self._effort, self._most = effort, most
+    def __init__(self, effort: float, most: int, patience: float = math.inf) -> None:
+        self._effort, self._most, self._patience = effort, most, patience
+        self._allowance, self._since, self._costly = math.inf, 0.0, False
         self._seen: set[bytes] = set()
         self.done = 0
         self._improved = self._allowed = 0
@@ -58,6 +89,22 @@ class Rounds:
         self.done += len(ends) + searches
         if better:
             self._improved, self._better = self.done, True
+
+    def descended(self, spent: float) -> None:
+        """Take note of what the run has cost where its first descent ends, and only then."""
+        if math.isinf(self._allowance):
+            self._allowance = self._patience * max(_SHORT, _DESCENTS * spent)
+            self._since = spent
+
+    def spend(self, spent: float) -> bool:
+        """Take note of what the run has cost; return whether searches in vain cost too much."""
+        costly = spent - self._since > self._allowance
+        self._costly = self._costly or costly
+        return costly
+
+    def renew(self, spent: float, *, lower: bool = False) -> None:
+        """Let searches of another kind cost as much again, or all if they have led ``lower``."""
+        self._since, self._costly = spent, self._costly and not lower
 
     def prolong(self, times: float) -> None:
         """Search ``times`` as long; asked again, no longer still."""
@@ -107,6 +154,7 @@ class Rounds:
         w, idle = len(self._seen), self.done - self._improved
         return (
             self.done >= self._most
+            or self._costly
             or self.done >= self._effort * _CAREFUL * (2 * w * w + 3 * w + 2)
             or idle >= self._effort * (_IDLE + self._allowed + self._improved)
         )
