@@ -117,7 +117,9 @@ class SupportBeam:
         if size == 1:  # a descent would lead all of them to the best one
             gains = Exchanges(self._rows, self._linear).insertions()[0]
             useful = np.flatnonzero(gains > 0.0)
-            self._keep(1, gains[useful], useful[:, None])
+            self._begun[1].update(zip(useful.tolist(), strict=True))
+            best = useful[np.argsort(-gains[useful], kind="stable")[: self._width(1)]]
+            self._keep(1, gains[best], best[:, None])
             return
         found: dict[Support, float] = {}
         for batch in self._batches(size - 1):
