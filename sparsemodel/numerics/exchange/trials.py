@@ -47,7 +47,7 @@ _SURE = ((4, -np.inf), (6, 0.2), (np.inf, 0.6))
 111, 289 and 133 such points, and 36 of 1058 others."""
 _CHANGES = 10
 """Changes in a perturbation's descent at most, beside two for each unit."""
-_FAR, _REACH = 2**20, 8
+_FAR, _REACH = 2**20, 24
 """Changes of a descent in a model at first, and at least: half of those of one that led no lower,
 twice as many after one that did."""
 _EXACTLY = 0.05
