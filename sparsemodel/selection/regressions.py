@@ -14,6 +14,7 @@ from sparsemodel.compiler.reductions.chain import reduce_form
 from sparsemodel.interfaces import (
     BoolArray,
     Cardinality,
+    DataError,
     FloatArray,
     Likelihood,
     ModelError,
@@ -104,6 +105,11 @@ class RegressionObservations(Observed):
         form = self._form
         pairs = zip(form.terms, self._masks(kept), strict=True)
         weights = [np.where(mask, 0.0, term.weights) for term, mask in pairs]
+        if not any(map(np.any, weights)):
+            raise DataError(
+                "A fold of the cross-validation holds observations of weight zero only. Leave "
+                "these observations out, or ask for fewer folds."
+            )
         objective = RegressionObjective(form)
         return [_mean_loss(form, objective.point_from(p.x).state, weights) for p in points]
 
