@@ -33,6 +33,11 @@ from sparsemodel.selection.searched_path import limited_path
 _ROUNDING = 1e-8
 """Residuals smaller than this share of the target are rounding."""
 
+_NO_WEIGHT = (
+    "A fold, or what is left without it, holds observations of weight zero only. Leave these out, "
+    "or ask for fewer folds."
+)
+
 
 def fall_towards(loss: Any, predictions: Sequence[FloatArray], y: FloatArray) -> FloatArray:
     """Return how fast each loss falls from the first predictions towards the sum of the others."""
@@ -106,10 +111,7 @@ class RegressionObservations(Observed):
         pairs = zip(form.terms, self._masks(kept), strict=True)
         weights = [np.where(mask, 0.0, term.weights) for term, mask in pairs]
         if not any(map(np.any, weights)):
-            raise DataError(
-                "A fold of the cross-validation holds observations of weight zero only. Leave "
-                "these observations out, or ask for fewer folds."
-            )
+            raise DataError(_NO_WEIGHT)
         objective = RegressionObjective(form)
         return [_mean_loss(form, objective.point_from(p.x).state, weights) for p in points]
 
@@ -151,6 +153,8 @@ def on_observations(form: SparseRegression, kept: Sequence[BoolArray]) -> Sparse
     terms = []
     for term, mask in zip(form.terms, kept, strict=True):
         weights = np.where(mask, term.weights, 0.0)
+        if not weights.any():
+            raise DataError(_NO_WEIGHT)
         weights *= term.weights.sum() / weights.sum()
         terms.append(replace(term, weights=weights))
     return replace(form, terms=tuple(terms))
