@@ -14,6 +14,7 @@ from sparsemodel.compiler.reductions.chain import reduce_form
 from sparsemodel.interfaces import (
     BoolArray,
     Cardinality,
+    DataError,
     FloatArray,
     Likelihood,
     ModelError,
@@ -31,6 +32,11 @@ from sparsemodel.selection.searched_path import limited_path
 
 _ROUNDING = 1e-8
 """Residuals smaller than this share of the target are rounding."""
+
+_NO_WEIGHT = (
+    "A fold, or what is left without it, holds observations of weight zero only. Leave these out, "
+    "or ask for fewer folds."
+)
 
 
 def fall_towards(loss: Any, predictions: Sequence[FloatArray], y: FloatArray) -> FloatArray:
@@ -104,6 +110,8 @@ class RegressionObservations(Observed):
         form = self._form
         pairs = zip(form.terms, self._masks(kept), strict=True)
         weights = [np.where(mask, 0.0, term.weights) for term, mask in pairs]
+        if not any(map(np.any, weights)):
+            raise DataError(_NO_WEIGHT)
         objective = RegressionObjective(form)
         return [_mean_loss(form, objective.point_from(p.x).state, weights) for p in points]
 
@@ -145,6 +153,8 @@ def on_observations(form: SparseRegression, kept: Sequence[BoolArray]) -> Sparse
     terms = []
     for term, mask in zip(form.terms, kept, strict=True):
         weights = np.where(mask, term.weights, 0.0)
+        if not weights.any():
+            raise DataError(_NO_WEIGHT)
         weights *= term.weights.sum() / weights.sum()
         terms.append(replace(term, weights=weights))
     return replace(form, terms=tuple(terms))

@@ -208,3 +208,14 @@ def test_losses_of_different_kinds_have_no_likelihood() -> None:
     path = sm.Problem(sm.minimize(total), sm.card(w) <= 2).path([1, 2])
     with pytest.raises(sm.ModelError, match=r"logistic_loss \+ squared_loss is not a likelihood"):
         path.select("bic")
+
+
+@pytest.mark.parametrize("weighty", [5, 20])
+def test_a_fold_without_weight_is_named(weighty: int) -> None:
+    """The error blamed products that overflow or vanish."""
+    rng = np.random.default_rng(3)
+    A, y, w = rng.standard_normal((40, 4)), rng.standard_normal(40), sm.Variable(4, name="w")
+    loss = sm.squared_loss(A @ w, y, weights=np.where(np.arange(40) < weighty, 1.0, 0.0))
+    path = sm.Problem(sm.minimize(loss), sm.card(w) <= 2).path(range(3))
+    with pytest.raises(sm.DataError, match="observations of weight zero only"):
+        path.cross_validate(folds=np.arange(40) // 8)
