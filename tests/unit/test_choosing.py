@@ -157,8 +157,8 @@ def test_swaps_follow_quick_starts_where_there_is_time(monkeypatch: pytest.Monke
     monkeypatch.setattr(openings, "TOO_LONG", 5e-3)
     problem = posed("logistic", n=200, p=500, k=10)
     plan = problem.plan()
-    assert plan.outline == "gomp > local_search"
-    assert any("'gomp > local_search | best exchange'" in n for n in plan.notes)
+    assert plan.outline == "gomp | nhtp | best local_search"
+    assert any("'gomp | nhtp | best local_search | best exchange'" in n for n in plan.notes)
     squared = posed("squared", n=200, p=500, k=10).plan().outline
     assert squared == "nhtp > local_search:removal=all"
     low, quick = problem.solve().value, problem.solve("nhtp | gomp").value

@@ -278,8 +278,8 @@ def _fitted(
     box = (box or Box(np.full(x.shape, -np.inf), np.full(x.shape, np.inf))).chosen
     nothing = ACTIVE * _NOTHING * np.abs(x).max()  # minimisation need not end on a bound
     for end, sign in ((box.lower, -1.0), (box.upper, 1.0)):
-        at_end = sign * (end - x) <= np.maximum(nothing, _SETTLED * np.abs(end)) * np.isfinite(end)
-        pushes += list(sign * np.eye(x.size)[at_end & moving])
+        near = sign * (end - x) <= np.maximum(nothing, _SETTLED * np.abs(end))
+        pushes += list(sign * np.eye(x.size)[near & np.isfinite(end) & moving])
     columns = np.column_stack([rows.matrix[active].T, *pushes])[moving]
     none = np.zeros(len(pushes))
     ends = np.append(low, none), np.append(high, none + np.inf)

@@ -314,7 +314,7 @@ def _brief(
     elif swaps is not None and near is not None and _crowded(form):
         names = [(greedy, "zero"), (near, "zero"), (swaps, "best")]
     elif swaps is not None:
-        names = [(greedy, "zero"), (swaps, "last")]
+        names = [(greedy, "zero"), (recovery, "zero"), (swaps, "best")]
     elif near is not None:
         names = [(greedy, "zero"), (recovery, "last"), (near, "zero"), (recovery, "last")]
         if _crowded(form) and _merging(form) <= TOO_LONG:
