@@ -209,6 +209,17 @@ def test_a_search_that_was_stopped_goes_on_from_its_file(tmp_path: Any) -> None:
         prove_precision(form, x, gap=1e-5, resume=replace(first, proof=record))
 
 
+def test_a_proof_says_what_ended_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    form = graph(5, 8, 40, 8)
+    x = precision_objective(form).origin().x
+    assert prove_precision(form, x).proof["summary"]["ended"] == "closed"
+    monkeypatch.setattr(proof_of_graph, "LIMIT", 4 * (36 + 16))
+    full = prove_precision(form, x)
+    assert full.proof["summary"]["ended"] == "the file has no room for more nodes"
+    assert full.proof["summary"]["open"] > 0
+    verify_precision(full, form)
+
+
 def test_forbidden_edges_are_units_that_are_out() -> None:
     mask = np.zeros((5, 5), dtype=bool)
     mask[0, 3] = True

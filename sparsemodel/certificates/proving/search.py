@@ -146,8 +146,12 @@ class Search:
     @property
     def over(self) -> bool:
         """Return whether the search was stopped, or a limit was met."""
-        many = self._max_nodes is not None and self.nodes >= self._max_nodes
-        return self._stopped or self._late() or many
+        return self._stopped or self._late() or self.full
+
+    @property
+    def full(self) -> bool:
+        """Return whether it has looked at as many nodes as its record has room for."""
+        return self._max_nodes is not None and self.nodes >= self._max_nodes
 
     @property
     def gives_up(self) -> bool:

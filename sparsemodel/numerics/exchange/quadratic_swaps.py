@@ -160,21 +160,6 @@ class QuadraticSwaps:
             column=columns[:, which].copy() if rows is None else None,
         )
 
-    def best_insertions(
-        self, positions: IntArray, costs: FloatArray, inverse: FloatArray
-    ) -> tuple[IntArray, FloatArray]:
-        """Return, for each removal, the best coordinate to insert and what the swap gains.
-
-        Exact where that is positive; ``-inf`` where nothing is of use. Costs half a pass per
-        position, in one product of matrices, of the columns that may gain.
-        """
-        rows, _, _, gains = self._priced(positions, costs, inverse)
-        if not gains.size:
-            return np.zeros(positions.size, dtype=np.intp), np.full(positions.size, -np.inf)
-        into = np.argmax(gains, axis=0)
-        best = gains[into, np.arange(positions.size)]
-        return into if rows is None else rows[into], best
-
     def _priced(
         self, positions: IntArray, costs: FloatArray, inverse: FloatArray
     ) -> tuple[IntArray | None, FloatArray, FloatArray, FloatArray]:

@@ -269,7 +269,7 @@ class _Graph:
             "decided by bounds": search.fixed,
             "bound at the root": first.bound,
             "gap asked for": first.target,
-            "ended": "interrupted" if interrupted else "time limit" if left else "closed",
+            "ended": "interrupted" if interrupted else _ending(search),
         }
         proved = proved_by_search(form, first, nats, {"tree": tree, "summary": summary})
         return replace(proved, seconds=time.perf_counter() - began)
@@ -297,3 +297,9 @@ class _Graph:
                     bound, here = max(first.trivial_bound, scaled(form, at_root, -1.0)), found
                     best = replace(first, bound=bound, witness=witness), again
         return best
+
+
+def _ending(search: Search) -> str:
+    if not search.open:
+        return "closed"
+    return "the file has no room for more nodes" if search.full else "time limit"
