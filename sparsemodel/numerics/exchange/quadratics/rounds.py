@@ -18,7 +18,7 @@ _SURE = ((0.5, 7), (0.1, 14))
 """See :func:`searches_for`. Of 1014 ends of exchanges with a contrast from 0.1 two hundred searches
 improved 236: of those with 0.5 where seven had one end 0 of 297, with 0.1 and fourteen 3 of 681;
 where 28 had two ends, or 42 three, 0 of 91."""
-_DESCENTS, _SHORT = 2.0, 1.0
+_DESCENTS, _SHORT = 2.0, 5.0
 """What searches in vain may cost, in first descents, and forecast CPU seconds that they always
 may."""
 _PER_ENTRY, _PER_PRICE = 1e-9, 1e-8
