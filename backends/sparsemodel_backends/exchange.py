@@ -32,6 +32,7 @@ from sparsemodel.numerics import (
     quadratic_of,
     telling,
 )
+from sparsemodel.numerics.budget import TOO_LONG
 
 _WORK = 2**24
 """Prices between two looks at the callback, about."""
@@ -62,9 +63,9 @@ _DEAR, _DEARER, _GROUPED = 1.0 / 2.0, 1.0 / 6.0, 2.0
 minimisation, and where groups have exact prices, in units of that for quadratics. Of 38 problems
 with 50 groups of correlated columns 5 ended up to 3.9 % too high with a half, one with 1, none
 with 2."""
-_LONG, _IN_VAIN, _WIDE = 5.0, 60.0 * 1e-8, 4096
-"""CPU seconds that perturbations take in vain at most, by a forecast of so many for each price of
-the exchanges that they make, with so many columns at most."""
+_IN_VAIN, _WIDE = 60.0 * 1e-8, 4096
+"""Forecast CPU seconds of perturbations in vain for each price of the exchanges that they make,
+with so many columns at most."""
 
 
 @final
@@ -268,7 +269,7 @@ class Exchange(IterativeBackend[ExchangeState]):
 def _affordable(objective: Objective) -> float:
     """Return the share of the usual perturbations in vain that there is time for."""
     k, p = min(objective.cardinality.budget, objective.cardinality.units), objective.shape[0]
-    return min(1.0, _LONG / max(_IN_VAIN * k * k * min(p, _WIDE), 1e-3))
+    return min(1.0, TOO_LONG / max(_IN_VAIN * k * k * min(p, _WIDE), 1e-3))
 
 
 def _settled(state: ExchangeState, point: Point, effort: float, *, proving: bool) -> bool:

@@ -28,6 +28,12 @@ _FREE = 5e8
 _QUICK = 2**26
 """Bytes of files that are read in a moment (64 MB)."""
 
+TOO_LONG = 5.0
+"""Forecast CPU seconds beyond which nothing is begun by default, nor goes on in vain."""
+
+SECONDS_PER_ENTRY = 1e-9
+"""Forecast CPU seconds of a pass for each stored entry."""
+
 _SHARE = 0.8
 """Share of the time left that a forecast may fill; rates vary."""
 

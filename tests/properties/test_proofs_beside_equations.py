@@ -102,13 +102,18 @@ def test_a_bound_beside_an_equation_uses_the_slopes_of_the_relaxation() -> None:
     assert certificate.relative_gap < 0.4  # 53.6 % with the slopes at zero
 
 
-def test_groups_beside_an_equation_are_bounded_at_a_level(tmp_path: Path) -> None:
+def bounded_at_a_level() -> tuple[Posed, Certificate]:
     problem = posed(2, 30, 40, 2, groups=2)
     problem[0].solve()
     proof = problem[0].prove(time_limit=30)
+    assert proof.witness.bounds is not None
+    assert proof.witness.bounds.room is not None
+    return problem, proof
+
+
+def test_groups_beside_an_equation_are_bounded_at_a_level(tmp_path: Path) -> None:
+    problem, proof = bounded_at_a_level()
     bounds = proof.witness.bounds
-    assert bounds is not None
-    assert bounds.room is not None
     assert proof.relative_gap <= 1e-4
     assert "level" in " ".join(a.text for a in proof.assumptions)
     checked(proof, problem, tmp_path)
@@ -125,12 +130,8 @@ def test_groups_beside_an_equation_are_bounded_at_a_level(tmp_path: Path) -> Non
 
 def test_no_bound_is_above_the_level_of_bounds_on_coefficients(tmp_path: Path) -> None:
     """What the box leaves out is not below the level, and nothing more is known of it."""
-    problem = posed(2, 30, 40, 2, groups=2)
-    problem[0].solve()
-    proof = problem[0].prove(time_limit=30)
+    problem, proof = bounded_at_a_level()
     bounds = proof.witness.bounds
-    assert bounds is not None
-    assert bounds.room is not None
     below = replace(bounds, level=0.5 * bounds.level)
     other = replace(proof, witness=replace(proof.witness, bounds=below))
     with pytest.raises(CertificateError, match="bound"):

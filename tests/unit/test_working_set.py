@@ -7,8 +7,8 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
+from sparsemodel.certificates.proving.gram import part, working_set
 from sparsemodel.certificates.proving.gram import stage as stages
-from sparsemodel.certificates.proving.gram import working_set
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Box, Cardinality, FloatArray, SparseRegression, Term
@@ -75,9 +75,9 @@ def test_proofs_on_few_coordinates_are_as_good(
         calls.append(1)
         return on_few(*arguments)
 
-    on_few = working_set._on_few
+    on_few = working_set.on_few
     monkeypatch.setattr(stages, "WIDE", 12)
-    monkeypatch.setattr(working_set, "_on_few", counted)
+    monkeypatch.setattr(part, "on_few", counted)
     monkeypatch.setattr(working_set, "_FIRST", 4)
     monkeypatch.setattr(working_set, "_MORE", 3)
     problem, few = proved()

@@ -24,7 +24,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
 )
 from sparsemodel.numerics import as_sequence
-from sparsemodel.numerics.budget import cholesky_cost
+from sparsemodel.numerics.budget import SECONDS_PER_ENTRY, TOO_LONG, cholesky_cost
 
 SMALL = 2000
 """Supports up to which all are tried with a squared loss."""
@@ -41,9 +41,6 @@ support leaves no more of the loss."""
 _OUTSTANDING = 2.5
 """Worth of each chosen coordinate, in units of what any other would gain, from which a recovery is
 the plan's end. Exchanges were better than none of 425 recoveries with more."""
-
-TOO_LONG = 5.0
-"""Forecast seconds from which the finish is not begun by default."""
 
 NEAR, NEARER = 100, 400
 """Steps of a first-order method before a recovery where classes may be nearly separable: as many as
@@ -77,11 +74,10 @@ _CROWD = 5
 """Observations for each unit, up to which supports far from each other separate the classes."""
 _WORTH_A_LOOK = 10_000
 """Prices of exchanges at a time (``k p``) from which a quicker opening is worth looking for."""
-_SECONDS_PER_ENTRY, _SECONDS_PER_PRICE, _SECONDS_PER_STEP = 1e-9, 2e-8, 2e-10
-_SECONDS_PER_MERGE = 4e-10
-"""CPU seconds that a pass takes for each stored entry, an exchange for each of its prices, a
-factorisation for each multiplication, and a minimisation over a merged support for each of those
-of one Hessian; about right on machines of this decade."""
+_SECONDS_PER_PRICE, _SECONDS_PER_STEP, _SECONDS_PER_MERGE = 2e-8, 2e-10, 4e-10
+"""CPU seconds that an exchange takes for each of its prices, a factorisation for each
+multiplication, and a minimisation over a merged support for each of those of one Hessian; about
+right on machines of this decade."""
 
 
 @singledispatch
@@ -279,7 +275,7 @@ def _forecast(form: SparseRegression) -> float:
     k, p = min(form.sparsity.budget, form.sparsity.units), form.sparsity.size
     rows = min(3 * k + 50, p)
     entries = sum(term.design.entries for term in form.terms)
-    return 0.5 * rows * entries * _SECONDS_PER_ENTRY + 2.0 * k * k * p * _SECONDS_PER_PRICE
+    return 0.5 * rows * entries * SECONDS_PER_ENTRY + 2.0 * k * k * p * _SECONDS_PER_PRICE
 
 
 def _swapping(form: SparseRegression) -> float:
@@ -289,7 +285,7 @@ def _swapping(form: SparseRegression) -> float:
     """
     entries = sum(term.design.entries for term in form.terms)
     k = min(form.sparsity.budget, form.sparsity.units)
-    each = entries * _SECONDS_PER_ENTRY + cholesky_cost(k) * _SECONDS_PER_STEP
+    each = entries * SECONDS_PER_ENTRY + cholesky_cost(k) * _SECONDS_PER_STEP
     return k * each if _stored(form) else np.inf
 
 
@@ -356,7 +352,7 @@ def _approach(form: SparseRegression) -> int:
     if not (_stored(form) and form.traits.has_hessian) or form.traits.quadratic:
         return 0
     entries = sum(term.design.entries for term in form.terms)
-    return int(TOO_LONG / (0.5 * entries * _SECONDS_PER_ENTRY))
+    return int(TOO_LONG / (0.5 * entries * SECONDS_PER_ENTRY))
 
 
 def _enumerated(sparsity: Cardinality, limit: int) -> int:

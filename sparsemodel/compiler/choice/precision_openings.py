@@ -9,11 +9,12 @@ measured on random graphs of order 60 to 500 with 143 to 4046 edges, grow about 
 from __future__ import annotations
 
 from sparsemodel.compiler.choice.candidates import Candidates, Choice
-from sparsemodel.compiler.choice.openings import TOO_LONG, choose
+from sparsemodel.compiler.choice.openings import choose
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
 from sparsemodel.compiler.plans.stage import Stage
 from sparsemodel.interfaces import FloatArray, Role
 from sparsemodel.interfaces.precision import AnyPrecision
+from sparsemodel.numerics.budget import TOO_LONG
 
 _EACH, _TWO, _ONE, _WITH_BRIEF, _SWAPS = 3e-5, 1.8e-5, 7e-6, 3.5e-6, 2.5e-6
 """Seconds that a plan takes, as multiples of ``m p``: every start with its finish where all are

@@ -24,8 +24,7 @@ def gram_of_blocks(blocks: Blocks, size: int, h: FloatArray | None) -> FloatArra
         for other, second in blocks[:number]:
             # Of each pair only the narrower one is made dense (the column of ones, often).
             narrow, wide = sorted(((index, design), (other, second)), key=lambda b: b[0].size)
-            array = narrow[1].to_array()
-            cross = adjoint(wide[1])(array if h is None else h[:, None] * array)
+            cross = adjoint(wide[1])(_weighted(narrow[1].to_array(), h))
             out[np.ix_(wide[0], narrow[0])] += cross
             out[np.ix_(narrow[0], wide[0])] += cross.T
     return out
@@ -33,10 +32,6 @@ def gram_of_blocks(blocks: Blocks, size: int, h: FloatArray | None) -> FloatArra
 
 def rows_of_blocks(blocks: Blocks, size: int, rows: IntArray, h: FloatArray | None) -> FloatArray:
     """Return rows of :func:`gram_of_blocks`."""
-
-    def weighted(array: FloatArray) -> FloatArray:
-        return array if h is None else h[:, None] * array
-
     out = np.zeros((rows.size, size))
     for number, (index, design) in enumerate(blocks):
         place = np.flatnonzero(np.isin(rows, index))
@@ -45,11 +40,15 @@ def rows_of_blocks(blocks: Blocks, size: int, rows: IntArray, h: FloatArray | No
             if at == number:
                 part = design.gram_rows(own, h)
             elif other.size < place.size:  # the narrower one is made dense
-                part = adjoint(design)(weighted(second.to_array()))[own]
+                part = adjoint(design)(_weighted(second.to_array(), h))[own]
             else:
-                part = adjoint(second)(weighted(design.restrict(own).to_array())).T
+                part = adjoint(second)(_weighted(design.restrict(own).to_array(), h)).T
             out[np.ix_(place, other)] += part
     return out
+
+
+def _weighted(array: FloatArray, h: FloatArray | None) -> FloatArray:
+    return array if h is None else h[:, None] * array
 
 
 def rows_of_scaled(

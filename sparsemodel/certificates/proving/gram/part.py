@@ -19,7 +19,7 @@ from sparsemodel.certificates.proving.gram.enumeration import LIMIT as FEW
 from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies, enumerate_supports
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
 from sparsemodel.certificates.proving.gram.stage import Gram, Slacks, Stage, best_stage
-from sparsemodel.certificates.proving.gram.working_set import solved
+from sparsemodel.certificates.proving.gram.working_set import on_few
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
 from sparsemodel.interfaces import FloatArray, IntArray, Knapsack, SparseRegression
 from sparsemodel.numerics.minimisers.feasible import satisfied
@@ -232,11 +232,13 @@ class GramPart(NodeBounder):
         enough = math.inf if aim.exact else aim.cutoff + 1e-9 * scale
         least = 1e-15 * scale if aim.exact else max(0.02 * (aim.upper - aim.cutoff), 1e-10 * scale)
         limits = enough, least, 4 if aim.exact else _ROUNDS
-        start, solve = np.clip(start, lower, upper), self._gram.compiled()
-        units = most, each, prices, floor
-        return solved(
-            solve, stage, linear, paid, (lower, upper), start, hint, status, units, limits
-        )
+        ends, units, solve = (lower, upper), (most, each, prices, floor), self._gram.compiled()
+        start = np.clip(start, *ends)
+        if stage.matrix is None:
+            return on_few(solve, stage, paid, ends, start, hint, status, units, limits)
+        data = stage.matrix, linear, stage.constant + paid, stage.curvature
+        w, t, _, _, _ = solve(*data, *ends, start, hint, status, *units, *limits)
+        return w, float(t)
 
     def _prices(self, node: Node, *, alike: bool) -> tuple[FloatArray, float, float]:
         """Return prices of coordinates, the multiplier of one that all have, and what is paid.

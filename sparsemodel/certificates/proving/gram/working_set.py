@@ -24,10 +24,9 @@ _LEFT = 1e-3
 """Share of what is to be proved that the others may gain in the end."""
 
 
-def solved(
+def on_few(
     solve: Callable[..., Any],
     stage: Stage,
-    linear: FloatArray,
     paid: float,
     ends: tuple[FloatArray, FloatArray],
     start: FloatArray,
@@ -38,39 +37,10 @@ def solved(
 ) -> tuple[FloatArray, float]:
     """Return the point of a node's relaxation, scaled, and the multiplier of its budget.
 
-    ``units`` are the budget, what each unit takes of it, prices and the multiplier of a price that
-    all have; ``limits`` the bound that is enough, the tolerance and the rounds, as ``solve`` takes
-    them.
+    For a stage without a matrix, where every unit takes one of the budget. ``units`` are the
+    budget, what each unit takes of it, prices and the multiplier of a price that all have;
+    ``limits`` the bound that is enough, the tolerance and the rounds, as ``solve`` takes them.
     """
-    if stage.matrix is None:
-        return _on_few(solve, stage, paid, ends, start, hint, status, units, limits)
-    found = solve(
-        stage.matrix,
-        linear,
-        stage.constant + paid,
-        stage.curvature,
-        *ends,
-        start,
-        hint,
-        status,
-        *units,
-        *limits,
-    )
-    return found[0], float(found[1])
-
-
-def _on_few(
-    solve: Callable[..., Any],
-    stage: Stage,
-    paid: float,
-    ends: tuple[FloatArray, FloatArray],
-    start: FloatArray,
-    hint: float,
-    status: npt.NDArray[np.int8],
-    units: tuple[float, FloatArray, FloatArray, float],
-    limits: tuple[float, float, int],
-) -> tuple[FloatArray, float]:
-    """Return the same where every unit takes one of the budget."""
     k, each, prices, floor = units
     live = (status != OUT) & ((status == IN) | (k > 0.0))
     free = live & (status != IN)

@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from sparsemodel.interfaces import Objective, Point, SparseRegression
+from sparsemodel.numerics.budget import SECONDS_PER_ENTRY, TOO_LONG
 
 _IDLE = 40
 """Rounds in vain before a search ends that has just improved. On 90 problems with coherent columns
@@ -18,11 +19,10 @@ _SURE = ((0.5, 7), (0.1, 14))
 """See :func:`searches_for`. Of 1014 ends of exchanges with a contrast from 0.1 two hundred searches
 improved 236: of those with 0.5 where seven had one end 0 of 297, with 0.1 and fourteen 3 of 681;
 where 28 had two ends, or 42 three, 0 of 91."""
-_DESCENTS, _SHORT = 2.0, 5.0
-"""What searches in vain may cost, in first descents, and forecast CPU seconds that they always
-may."""
-_PER_ENTRY, _PER_PRICE = 1e-9, 1e-8
-"""Forecast CPU seconds of a pass for each stored entry, and of a change for each price."""
+_DESCENTS = 2.0
+"""What searches in vain may cost, in first descents, where these take long."""
+_PER_PRICE = 1e-8
+"""Forecast CPU seconds of a change for each price."""
 _MARKED = 1e-3
 """Share of what is left of the objective by which searches lower it that may go on as long."""
 _ELSE = 24
@@ -43,7 +43,7 @@ def spent(objective: Objective, changes: int) -> float:
     terms = form.terms if isinstance(form, SparseRegression) else ()
     entries = sum(term.design.entries for term in terms)
     prices = min(objective.cardinality.budget, p) * p
-    return objective.work.passes * entries * _PER_ENTRY + changes * prices * _PER_PRICE
+    return objective.work.passes * entries * SECONDS_PER_ENTRY + changes * prices * _PER_PRICE
 
 
 def markedly_lower(objective: Objective, new: Point, old: Point) -> bool:
@@ -93,7 +93,7 @@ class Rounds:
     def descended(self, spent: float) -> None:
         """Take note of what the run has cost where its first descent ends, and only then."""
         if math.isinf(self._allowance):
-            self._allowance = self._patience * max(_SHORT, _DESCENTS * spent)
+            self._allowance = self._patience * max(TOO_LONG, _DESCENTS * spent)
             self._since = spent
 
     def spend(self, spent: float) -> bool:
