@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import Claim, verify
 from sparsemodel.certificates.dual_bounds.bound import Bound
+from sparsemodel.certificates.proving import attempts
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.proving.records.resuming import at_least
 from sparsemodel.interfaces import CertificateError, DataError, DataTypeError
@@ -176,3 +179,16 @@ def test_going_on_loses_no_bound_and_believes_none(certified, value, claimed, pr
     first = replace(certified, bound=claimed)
     assert at_least(value, first, lambda: Bound(proved, 0.0, "")) == expected
     assert at_least(value, None, lambda: Bound(proved, 0.0, "")) == value
+
+
+@pytest.mark.parametrize("bounds", [(1.0, 3.0), (3.0, 1.0), (-math.inf, 2.0), (2.0, -math.inf)])
+def test_of_two_searches_the_one_that_came_further_is_concluded(bounds):
+    def attempt(bound, x, upper):
+        incumbent = SimpleNamespace(x=x, upper=upper, take=taken.append)
+        return attempts.Attempt(None, SimpleNamespace(bound=bound, incumbent=incumbent))
+
+    taken = []
+    first, last = attempt(bounds[0], "a point", 4.0), attempt(bounds[1], "a better one", 4.0)
+    found = attempts._ahead(first, last)
+    assert found.search.bound == max(bounds)
+    assert taken == ([] if found is last else ["a better one"])

@@ -191,31 +191,39 @@ def attempted(task: Task, quick: bool) -> Attempt:
                 "This cannot be proved by branching: " + "; ".join(reasons), reasons
             )
     large = quick and task.tree is None and task.form.sparsity.size > LIMIT and not loose(task.form)
-    attempt = Attempt(task, task.search(quick=quick and not large))
+    first = attempt = Attempt(task, task.search(quick=quick and not large))
     try:
         if large:
             # A strong ridge needs no matrix.
-            attempt.search.run(1)
-            if attempt.search.over or _gap(attempt.search) <= _MILD:
-                attempt.search.run()
-                return attempt
+            first.search.run(1)
+            if first.search.over or _gap(first.search) <= _MILD:
+                first.search.run()
+                return first
             attempt = Attempt(task, task.search(quick=True))
         root = attempt.search.root
         if task.boxable and isinstance(root, gram.GramPart) and _boxable(task, root):
-            attempt = _chosen(attempt, root)
+            attempt = _chosen(attempt, root, _gap(first.search) if large else math.inf)
         if _stuck(attempt):
             return attempted(task, False)
         attempt.search.run()
         if quick and _fruitless(attempt):
             return attempted(task, False)
     except KeyboardInterrupt:
-        return attempt._replace(interrupted=True)
+        return _ahead(first, attempt)._replace(interrupted=True)
     except MissingDependencyError as missing:
         if objections(task.inner) or task.tree is not None:
             raise
         warnings.warn(f"Proofs are slower without Numba: {missing}", RuntimeWarning, stacklevel=2)
         return attempted(task, False)
-    return attempt
+    return _ahead(first, attempt)
+
+
+def _ahead(first: Attempt, last: Attempt) -> Attempt:
+    """Return the last search, or the first where time ended before the last came as far."""
+    if not _gap(first.search) < _gap(last.search):
+        return last
+    first.search.incumbent.take(last.search.incumbent.x)
+    return first
 
 
 def resumed(attempt: Attempt, x: FloatArray | None) -> Attempt:
@@ -288,23 +296,25 @@ def _boxable(task: Task, root: gram.GramPart) -> bool:
     return rows < _MANY * form.sparsity.size or not root.curved(task.deadline)
 
 
-def _chosen(attempt: Attempt, root: gram.GramPart) -> Attempt:
+def _chosen(attempt: Attempt, root: gram.GramPart, gap: float) -> Attempt:
     """Return what goes on: the search with the ridge alone, or that in the box the data prove.
 
-    Either is looked at for some nodes only, unless these close it.
+    Either is looked at for some nodes only, unless these close it; that with the ridge alone for
+    none where its root is known to leave a large ``gap``.
     """
     task, search, _ = attempt
-    form, gap = task.form, math.inf
+    form, gap = task.form, gap if _LARGE <= gap < math.inf else math.inf
+    afford = int(_ENTRIES / float(form.sparsity.size) ** 2)
     without = loose(form)
     if _enumerable(form, without):
         search.run()
         if _gap(search) <= task.gap:
             return attempt
-    elif not without or root.curved(task.deadline):
+    elif gap == math.inf and (not without or root.curved(task.deadline)):
         search.run(1)
         gap = _gap(search)
         if gap <= _MILD:
-            search.run(max(_NODES, int(_ENTRIES / float(form.sparsity.size) ** 2)))
+            search.run(max(_NODES, afford))
         if gap <= _SMALL:
             search.run()
         if not search.open:
@@ -319,9 +329,10 @@ def _chosen(attempt: Attempt, root: gram.GramPart) -> Attempt:
     within.run(1)
     worth = _WORTH if gap >= _LARGE else 0.8
     if gap >= _LARGE and math.isfinite(gap) and worth < _gap(within) / gap <= _DOUBTFUL:
-        search.run(_RACE)
         within.run(_RACE)
-        gap, worth = _gap(search), 1.0
+        if within.open and not within.over:
+            search.run(min(_RACE, afford))
+        gap, worth = min(gap, _gap(search)), 1.0
     if math.isfinite(gap) and _gap(within) > worth * gap:
         return attempt
     return Attempt(other, within)

@@ -170,7 +170,8 @@ def _dense_pieces(entries: Any) -> Iterator[Any]:
     parts = [slice(start, start + step) for start in range(0, height, step)]
     counts = np.concatenate([np.count_nonzero(entries[part], axis=1) for part in parts])
     yield from _head(counts, p)
-    if not _full(counts, p):
+    full = _full(counts, p)
+    if not full:
         for part in parts:
             mask = entries[part] != 0.0
             if p > ROWS:  # row by row, which is faster where rows are long
@@ -180,7 +181,7 @@ def _dense_pieces(entries: Any) -> Iterator[Any]:
             yield np.ascontiguousarray(columns, dtype="<i8")
     for part in parts:
         some = entries[part]
-        yield np.ascontiguousarray(some[some != 0.0], dtype="<f8")
+        yield np.ascontiguousarray(some if full else some[some != 0.0], dtype="<f8")
 
 
 def _full(counts: IntArray, p: int) -> bool:

@@ -38,8 +38,8 @@ _CLOSE, _MOST = 5e-7, 1000
 """How close to one the correlation of equal columns comes out, and pairs that are compared."""
 
 _SINGLE = 2.0**-24
-_STRIP = 64
-"""Rows that are scaled at a time."""
+_STRIP = 1 << 16
+"""Entries that are scaled at a time: few enough to stay in the cache between two steps."""
 
 
 @final
@@ -89,7 +89,7 @@ def eliminated(
     q = Quadratic.of(shifted) if quadratic is None or shifted is not form else quadratic
     # Two roundings more for entries that were shifted.
     q = replace(q, unit=q.unit + 8.0 * U)
-    if not (np.all(np.isfinite(q.hessian)) and np.all(np.isfinite(q.linear))):
+    if not q.finite:
         return "products of the data overflow"
     every = np.flatnonzero(form.sparsity.counted)
     void = _void(shifted, q, every)
@@ -183,8 +183,9 @@ def _rows(
     """
     size = counted.size
     out = np.empty((size, size), dtype=np.float32)
-    for first in range(0, size, _STRIP):
-        rows = slice(first, first + _STRIP)
+    step = max(_STRIP // max(size, 1), 1)
+    for first in range(0, size, step):
+        rows = slice(first, first + step)
         strip = q.hessian[viewed(counted[rows])][:, viewed(counted)]
         if solved.size:
             strip = strip - solved[:, rows].T @ solved

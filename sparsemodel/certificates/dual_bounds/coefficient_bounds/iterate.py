@@ -13,7 +13,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import (
     Neighbours,
     strongest,
 )
-from sparsemodel.certificates.dual_bounds.coefficient_bounds.sweep import Sweep
+from sparsemodel.certificates.dual_bounds.coefficient_bounds.sweep import Sweep, products
 from sparsemodel.interfaces import BoolArray, FloatArray
 
 _PASSES, _ROUGH = 40, 3
@@ -36,8 +36,8 @@ _SHARE = 0.05
 _WORTH = 0.95
 """The share of the largest bound that is left when it was worth it."""
 
-_LOOKS, _RATE = 8.0, 1.5e9
-"""Products that bounds take for every neighbour of a row, per entry of the matrix, and a second."""
+_LOOKS, _RATE = 2.0, 1.5e9
+"""Looks that bounds take for every neighbour of a row, in all passes; products of a second."""
 
 _AMPLE = 1.3
 """Multiple of what the largest column alone can have that is small enough for a bound."""
@@ -79,7 +79,8 @@ def find(
     if not size:  # nothing depends on any coordinate
         return np.zeros(0), Neighbours.none(0)
     rate = math.inf if deadline is None else max(0.0, _RATE * (deadline - time.perf_counter()))
-    most = min(work, rate) / (_LOOKS * float(size) ** 2)
+    look = _LOOKS * size * products(size)
+    most = min(work, rate) / look
     levels = tuple(q for q in LEVELS if q < size and q <= most)
     levels = levels if eliminate and k > 1 else (0,)
     counts, frozen = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool)
@@ -89,7 +90,7 @@ def find(
         neighbours = strongest(e.gram, counts)
         start = None if best is None else best[0]
         sweep = Sweep(e, k, neighbours, deadline, work=max(work - spent, 0.0))
-        cheap = _LOOKS * float(counts.sum()) * size <= _SHARE * work
+        cheap = float(counts.mean()) * look <= _SHARE * work
         slack = _LITTLE if cheap else _SLACK
         found = _fixed_point(e, sweep, ceiling, start, slack=slack, last=False)
         spent += sweep.spent

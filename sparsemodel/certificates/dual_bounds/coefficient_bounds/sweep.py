@@ -26,6 +26,14 @@ _GROWN = 1.1
 """Factor by which bounds may grow until the largest entries are listed again."""
 
 
+def products(size: int) -> float:
+    """Return the products in the time of a look at a part of a row of ``size``.
+
+    With the largest entries listed few columns are looked at.
+    """
+    return (1.0 if size >= _MANY else 3.0) * size
+
+
 @final
 class Sweep:
     """The map from bounds to bounds for fixed sets of neighbours."""
@@ -131,7 +139,7 @@ class Sweep:
                 out,
                 (self.shares, self.others, self.factors, self._inside),
             )
-            self.spent += 3.0 * looks * size
+            self.spent += looks * products(size)
             done, following = slice(first, first + step), first + step
             step = 2 * step if time.perf_counter() - began < _SHORT else step
             if np.any((out[done] > enough[done]) & (low[done] < np.inf)):

@@ -38,6 +38,10 @@ _SLIGHT = 3e-4
 of as many rows have less, and a proof within bounds has 17 parts without it, 155 with it."""
 
 
+_HUGE = 1e300
+"""Square of a column below which no sum of its products with another one overflows."""
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Quadratic:
@@ -68,6 +72,11 @@ class Quadratic:
     """Slopes of linear constraints, where there may be others."""
     bare: Quadratic | None = None
     """The same without them."""
+
+    @property
+    def finite(self) -> bool:
+        """Return whether all products are: none is larger than those of a column with itself."""
+        return bool(np.all(np.diag(self.hessian) < _HUGE) and np.all(np.isfinite(self.linear)))
 
     @classmethod
     def of(cls, form: SparseRegression) -> Quadratic:

@@ -298,7 +298,7 @@ def make_stage(
     held = np.isfinite(lower) & np.isfinite(upper)
     if active.size and not np.all((ridge > 0.0) | held):
         return None
-    if not (np.all(np.isfinite(q.hessian)) and np.all(np.isfinite(q.linear))):
+    if not q.finite:
         return None
     g = q.linear[active].copy()
     constant = q.lowest_constant
