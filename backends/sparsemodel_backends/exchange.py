@@ -149,8 +149,10 @@ class Exchange(IterativeBackend[ExchangeState]):
     0.75 times up to 0.6, 0.3 up to 0.5, 0.15 up to 0.4).
     Where none is, and the support does not stand out, the 96 supports that the model ranks next, up
     to three exchanges away, are minimised side by side by a few Newton steps, and the search goes
-    on from the best two that are better; that takes the place of perturbations up to 4 units, or 6,
-    or of any number, where every exchange costs .2 or .6 of what any other coordinate gains.
+    on from the best two that are better; not for logistic losses if two or three exchanges together
+    cost something and there are ten observations for each unit. That takes the place of
+    perturbations up to 4 units, or 6, or of any number, where every exchange costs .2 or .6 of what
+    any other coordinate gains.
     Columns of few observations (sparse data) are moved far from the point of the model: what the
     loss changes by along each coordinate alone corrects it, and searches take turns with the
     corrected model and the other.
@@ -345,7 +347,7 @@ def _further(
         return True
     if size >= _SWINGS:
         return search.swing(over)
-    few = rounds.ends >= _VARIED or (size <= _FEW and search.likeness > _APART)
+    few = rounds.ends >= _VARIED or (size <= _FEW and search.comparison.likeness > _APART)
     little = few and size * search.rows.size <= _PRICES and not sparsity.price
     if not (little and rounds.done and cheap_columns(objective)):
         return False

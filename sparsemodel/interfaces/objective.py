@@ -39,6 +39,8 @@ class Memo:
     gradient: FloatArray | None = None
     hessian: FloatArray | None = None
     """On the support of the point."""
+    curvatures: tuple[FloatArray | None, ...] | None = None
+    """Weights of the observations in a Hessian there; None for a term that has none."""
 
 
 @final

@@ -10,8 +10,10 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.numerics import ExchangeSearch, RegressionObjective, Rounds, quadratic_of
+from sparsemodel.numerics.exchange import trials
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
-from sparsemodel.numerics.exchange.quadratics.runners_up import best_leap
+from sparsemodel.numerics.exchange.quadratics.runners_up import Comparison, best_leap
+from sparsemodel.numerics.exchange.side_by_side import lowest_first
 
 
 def alike(seed: int, n: int, p: int) -> Any:
@@ -158,7 +160,7 @@ def test_leaps_in_a_model_tell_as_much_where_curvatures_are_bounded(
 ) -> None:
     assert perturbations(monkeypatch, chances(sm.logistic_loss, 400, seed)) == 0
     with monkeypatch.context() as patch:
-        patch.setattr(ExchangeSearch, "surrounded", False)
+        patch.setattr(Comparison, "surrounded", False)
         assert perturbations(patch, chances(sm.logistic_loss, 400, seed)) > 0
 
 
@@ -166,10 +168,63 @@ def test_they_are_not_asked_where_curvatures_have_no_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = []
-    monkeypatch.setattr(ExchangeSearch, "surrounded", property(lambda self: asked.append(1)))
+    monkeypatch.setattr(Comparison, "surrounded", property(lambda self: asked.append(1)))
     for seed in range(4):
         chances(sm.poisson_loss, 400, seed).solve("exchange")
     assert not asked
     for seed in range(4):
         chances(sm.logistic_loss, 400, seed).solve("exchange")
     assert asked
+
+
+def judged(monkeypatch: pytest.MonkeyPatch, problem: sm.Problem) -> int:
+    """Return how many times a solve judges supports beside by the objective."""
+    calls = []
+
+    def counted(*args: Any) -> Any:
+        calls.append(1)
+        return lowest_first(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trials, "lowest_first", counted)
+        problem.solve("exchange")
+    return len(calls)
+
+
+@pytest.mark.parametrize("seed", [0, 3, 4])
+def test_supports_beside_are_not_judged_where_leaps_cost_something_and_losses_are_of_labels(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    labels = chances(sm.logistic_loss, 400, seed)
+    assert judged(monkeypatch, labels) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(Comparison, "enclosed", False)
+        assert judged(patch, chances(sm.logistic_loss, 400, seed)) > 0
+    few = chances(sm.logistic_loss, 90, seed)  # fewer than ten observations for each unit
+    assert judged(monkeypatch, few) > 0
+    assert judged(monkeypatch, chances(sm.logistic_loss, 400, 1)) > 0  # a leap gains something
+
+
+def test_they_are_judged_where_curvatures_may_change_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    losses = (sm.poisson_loss, sm.huber_loss, sm.squared_hinge_loss)
+    for loss in losses:
+        assert sum(judged(monkeypatch, chances(loss, 400, seed)) for seed in range(3)) > 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_told_of_a_support_is_that_of_the_support_as_it_is(seed: int) -> None:
+    A, y = alike(seed, 60, 30)
+    search = searched(A, y, 5)
+    told = search.comparison
+    assert search.comparison is told
+    leap = best_leap(search._current, 0.0)
+    assert told.enclosed is bool(search.contrast >= 0.05 and leap.gain < 0.0)
+    search.perturb(np.random.default_rng(seed), lambda: False)
+    search.start(np.arange(5))
+    fresh = Comparison(search._current)
+    assert search.contrast == fresh.contrast != told.contrast
+    assert search.comparison.likeness == fresh.likeness
+    search.descend(1, lambda: False)
+    assert search.contrast == Comparison(search._current).contrast != fresh.contrast

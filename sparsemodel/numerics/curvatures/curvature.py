@@ -145,6 +145,19 @@ def secants_of(term: Term, z: FloatArray) -> FloatArray:
     return h
 
 
+def curvatures_at(objective: RegressionObjective, at: Point) -> tuple[FloatArray | None, ...]:
+    """Return :func:`secants_of` each term, None where it has no curvature by observation.
+
+    Kept in the memory of the point.
+    """
+    if at.memo.curvatures is None:
+        at.memo.curvatures = tuple(
+            secants_of(term, z) if term.traits.curved else None
+            for term, z in zip(objective.form.terms, at.state, strict=True)
+        )
+    return at.memo.curvatures
+
+
 def full_diagonal(
     objective: Objective, at: Point, *, for_ranking: bool = False
 ) -> FloatArray | None:
@@ -177,12 +190,12 @@ def drifted(objective: Objective, rows_at: Point, point: Point, most: float) -> 
         return False
     if not isinstance(objective, RegressionObjective):
         return True
-    for term, before, now in zip(objective.form.terms, rows_at.state, point.state, strict=True):
+    both = curvatures_at(objective, rows_at), curvatures_at(objective, point)
+    for term, old, new in zip(objective.form.terms, *both, strict=True):
         if term.traits.quadratic:
             continue
-        if not term.traits.curved:
+        if old is None or new is None:
             return True
-        old, new = secants_of(term, before), secants_of(term, now)
         if float(np.abs(new - old).sum()) > most * float(np.abs(old).sum()):
             return True
     return False

@@ -22,7 +22,7 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
 )
 from sparsemodel.numerics.budget import budget, products_cost
-from sparsemodel.numerics.curvatures.curvature import cheap_columns, secants_of
+from sparsemodel.numerics.curvatures.curvature import cheap_columns, curvatures_at
 from sparsemodel.numerics.minimisers.newton import factored, inverse_root_of_columns
 from sparsemodel.numerics.objectives.one_reading import hessian_rows, weighted_gram
 from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
@@ -97,7 +97,9 @@ class HessianRows:
         self._objective, self._at = objective, at
         self.size = objective.shape[0]
         self._own = curvatures is None
-        self._curvatures = _curvatures(objective, at) if curvatures is None else curvatures
+        if curvatures is None and isinstance(objective, RegressionObjective):
+            curvatures = curvatures_at(objective, at)
+        self._curvatures = curvatures  # None where observations have none
         self._slot = np.full(self.size, -1, dtype=np.intp)
         self._store = np.empty((0, self.size))
         self._used = 0
@@ -388,13 +390,3 @@ class HessianRows:
             ratios = own[estimate[some] > 0.0] / estimate[some][estimate[some] > 0.0]
             estimate *= np.median(ratios) if ratios.size else 1.0
         return estimate
-
-
-def _curvatures(objective: Objective, at: Point) -> Curvatures | None:
-    """Return the weights of the observations in the Hessian, by term; None where there are none."""
-    if not isinstance(objective, RegressionObjective):
-        return None
-    return tuple(
-        secants_of(term, z) if term.traits.curved else None
-        for term, z in zip(objective.form.terms, at.state, strict=True)
-    )

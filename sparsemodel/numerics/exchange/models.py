@@ -217,9 +217,7 @@ class ExchangeModels:
         if not self.searchable:
             return None
         model, price = self._search(point), self._objective.cardinality.price
-        found = ExchangeSearch(model.rows, model.linear, most=most, price=price)
-        found.begin(model.tiled(1))
-        return found
+        return ExchangeSearch(model.rows, model.linear, most=most, price=price, at=model.tiled(1))
 
     def runners_up(self, point: Point, many: int) -> tuple[IntArray, FloatArray] | None:
         """Return the supports that the model at ``point`` ranks next, and its minimisers on them.
@@ -261,7 +259,8 @@ class ExchangeModels:
             w, linear = factors[members, None] * w, factors * linear
         linear += w.T @ rows.rows(members)
         search = Exchanges(rows, linear)
-        search.reset(members)
+        if members.size:
+            search.reset(members)
         self._asked = (point, search)
         return search
 

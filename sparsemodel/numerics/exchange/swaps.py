@@ -161,6 +161,41 @@ def fillings(gains: FloatArray, block: int, candidates: int) -> list[IntArray]:
     return [best[:block], *single] if block > 1 and best.size else single
 
 
+def changes(
+    objective: Objective,
+    point: Point,
+    units: IntArray,
+    costs: FloatArray,
+    gains: FloatArray,
+    candidates: int,
+    rough: bool,
+) -> Iterator[IntArray]:
+    """Yield the supports that promise most: those without a unit that is not worth its price first.
+
+    By what the removal of each of the ``units`` costs and exchanges gain, ``(q, units)``; ``rough``
+    yields also what promises nothing.
+    """
+    sparsity, box = objective.cardinality, objective.form.box
+    if sparsity.layers or sparsity.knapsacks:
+        gains[~sparsity.exchangeable(units)] = -np.inf
+    prices = sparsity.prices
+    if prices is not None:
+        gains += prices[units][:, None] - prices
+    if box is not None and box.least is not None:  # bounds hold units that would be smaller
+        pressed = sparsity.unit_scores(objective.gradient(point) * point.x)[units]
+        costs, gains = costs - pressed, gains + pressed[:, None]
+    if objective.form.fewer:
+        losses = costs - (sparsity.price if prices is None else prices[units])
+        cheap = np.argsort(losses, kind="stable")[:candidates]
+        yield from (np.delete(units, place) for place in cheap if losses[place] < 0.0)
+    flat = gains.ravel()
+    best = top_k(flat, candidates)
+    least = -np.inf if rough else 0.0
+    for place in sorted(best[flat[best] > least].tolist(), key=lambda place: -flat[place]):
+        leaves, enters = divmod(place, gains.shape[1])
+        yield np.append(np.delete(units, leaves), enters)
+
+
 def filling(objective: Objective, point: Point, most: int, room: int) -> int:
     """Return how many units are added to a support of up to ``most`` before a new model."""
     few = most <= _SMALL and room <= _AT_ONCE

@@ -14,6 +14,7 @@ from sparsemodel.interfaces import (
     Objective,
     Point,
     RestrictedSolver,
+    SparseRegression,
     priced,
 )
 from sparsemodel.numerics.exchange import greedy, swaps
@@ -24,11 +25,11 @@ from sparsemodel.numerics.exchange.quadratics.rounds import (
     searches_for,
     spent,
 )
+from sparsemodel.numerics.exchange.quadratics.runners_up import Comparison
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.side_by_side import RANKED, lowest_first, side_by_side
 from sparsemodel.numerics.exchange.swaps import allowed, share_left, steady, telling
 from sparsemodel.numerics.objectives.regression import RegressionObjective
-from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.thresholding import thresholded
 
 _NEGLIGIBLE = 1e-11
@@ -89,6 +90,8 @@ class ExchangeTrials:
         sparsity, constrained = objective.cardinality, objective.form.constrained
         bare, grouped = sparsity.bare and not constrained, sparsity.groups is not None
         self._plain, self._grouped = bare and not grouped, bare and grouped and steady(objective)
+        form = objective.form
+        self._labels = isinstance(form, SparseRegression) and form.traits.separable
         self._compared: bytes | None = None  # the support whose runners-up were judged last
         self._reach = _FAR  # changes from which the model still told the truth
         self._changes = 0  # of descents in models
@@ -201,10 +204,15 @@ class ExchangeTrials:
     def beside(self, point: Point, rounds: Rounds) -> Point | None:
         """Descend from the best of the supports that the model ranks next, if that is better.
 
-        The objective judges all of them: the model may promise a loss where it falls.
+        The objective judges all of them: the model may promise a loss where it falls. It need not
+        where leaps cost something and the loss is one of labels, whose curvature changes slowly.
         """
         rounds.descended(self._spent)
         if not self._plain or self._objective.quadratic or rounds.enough or self.clear(point):
+            return None
+        comparison = self._comparison(point) if self._labels else None
+        if comparison is not None and comparison.enclosed:
+            self._compared = point.support.tobytes()
             return None
         size, many = self._counted(point).size, side_by_side(self._objective, point.support.size)
         found = self._models.runners_up(point, min(many, RANKED)) if many else None
@@ -225,8 +233,16 @@ class ExchangeTrials:
         judged = self._compared == point.support.tobytes()
         if judged and search.contrast >= next(c for k, c in _SURE if search.size <= k):
             return True
+        comparison = self._comparison(point)
+        return comparison is not None and comparison.surrounded
+
+    def _comparison(self, point: Point) -> Comparison | None:
+        """Return how others compare in the model, where that tells of supports elsewhere."""
+        search = self._modelled(point)
         alone = steady(self._objective) and not (self._models.rare or self._models.shared)
-        return alone and telling(self._objective, search.size) and search.surrounded
+        if search is None or not (alone and telling(self._objective, search.size)):
+            return None
+        return search.comparison
 
     def _none_better(self, point: Point, rounds: Rounds) -> bool:
         """Return whether enough searches have come back, where groups have exact prices."""
@@ -344,27 +360,9 @@ class ExchangeTrials:
             return filled
         if not active.size:
             return None
-        units, costs, gains = self._models.exchanges(point)
-        if sparsity.layers or sparsity.knapsacks:
-            gains[~sparsity.exchangeable(units)] = -np.inf
-        prices, box = sparsity.prices, self._objective.form.box
-        if prices is not None:
-            gains += prices[units][:, None] - prices
-        if box is not None and box.least is not None:  # bounds hold units that would be smaller
-            pressed = sparsity.unit_scores(self._objective.gradient(point) * point.x)[units]
-            costs, gains = costs - pressed, gains + pressed[:, None]
-        if self._objective.form.fewer:
-            losses = costs - (sparsity.price if prices is None else prices[units])
-            cheap = np.argsort(losses, kind="stable")[: self._candidates]
-            fewer = (np.delete(units, place) for place in cheap if losses[place] < 0.0)
-            if (found := self._first_better(point, fewer)) is not None:
-                return found
-        flat = gains.ravel()
-        best = top_k(flat, self._candidates)
-        least = -np.inf if rough else 0.0
-        ranked = sorted(best[flat[best] > least].tolist(), key=lambda place: -flat[place])
-        pairs = (divmod(place, gains.shape[1]) for place in ranked)
-        return self._first_better(point, (np.append(np.delete(units, i), j) for i, j in pairs))
+        priced = self._models.exchanges(point)
+        promising = swaps.changes(self._objective, point, *priced, self._candidates, rough)
+        return self._first_better(point, promising)
 
     def _first_better(self, point: Point, supports: Iterable[IntArray]) -> Point | None:
         """Return the minimiser over the first of some supports that lowers the objective."""

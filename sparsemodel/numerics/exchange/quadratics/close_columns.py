@@ -8,6 +8,8 @@ one, and computes what that gains from the columns themselves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from sparsemodel.interfaces import IntArray
@@ -94,6 +96,19 @@ def _pairs(search: Exchanges) -> list[IntArray]:
             for a in np.flatnonzero((apart <= _CLOSE**2) & (apart > _ROUNDING**2))
         ]
     return [np.array(pair) for _, *pair in sorted(found)[:_PROPOSED]]
+
+
+def first_joined(
+    here: Exchanges, most: int, better: Callable[[Exchanges], bool], over: Callable[[], bool]
+) -> Exchanges | None:
+    """Return the only support with the first of the :func:`proposals` that makes it better."""
+    for together in proposals(here):
+        if over():
+            break
+        trial = joined(here, together, most)
+        if trial.size <= most and better(trial):
+            return trial
+    return None
 
 
 def joined(here: Exchanges, together: IntArray, most: int) -> Exchanges:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import final
 
@@ -11,7 +10,7 @@ import numpy as np
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, descend_abreast, least_gain
-from sparsemodel.numerics.exchange.quadratics.close_columns import joined, proposals
+from sparsemodel.numerics.exchange.quadratics.close_columns import first_joined
 from sparsemodel.numerics.exchange.quadratics.forward import forward_selection
 from sparsemodel.numerics.exchange.quadratics.perturbations import (
     completed,
@@ -21,8 +20,13 @@ from sparsemodel.numerics.exchange.quadratics.perturbations import (
 )
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import searches_for
-from sparsemodel.numerics.exchange.quadratics.runners_up import best_leap, far_from, runners_up
-from sparsemodel.numerics.exchange.removal import clear_from, of_size_beside, with_cheapest_replaced
+from sparsemodel.numerics.exchange.quadratics.runners_up import (
+    Comparison,
+    best_leap,
+    far_from,
+    runners_up,
+)
+from sparsemodel.numerics.exchange.removal import of_size_beside, with_cheapest_replaced
 from sparsemodel.numerics.support.hard_threshold import top_k
 
 _DOUBTFUL = 1e-7
@@ -65,19 +69,29 @@ class ExchangeSearch:
         Coordinates a support may have.
     price
         What each costs in the objective.
+    at
+        A support that has been priced, with all columns, to begin at; None for the empty one.
     """
 
     def __init__(
-        self, rows: HessianRows, linear: FloatArray, *, most: int, price: float = 0.0
+        self,
+        rows: HessianRows,
+        linear: FloatArray,
+        *,
+        most: int,
+        price: float = 0.0,
+        at: Exchanges | None = None,
     ) -> None:
         self.rows, self.linear = rows, linear
         self._most, self._price = most, 2.0 * price
-        self._current = Exchanges(rows, linear)
-        self._contrast: tuple[Exchanges, bytes, float] | None = None
+        self._current = Exchanges(rows, linear) if at is None else at
+        self._kept = Comparison(self._current)
         self._apart: bytes | None = None  # the support from which leaps cost much
         self._easy = True  # until searches of few columns end at several supports
         self.exchanges = 0
         """Changes of descents so far."""
+        if at is not None:
+            self._begin(at)
 
     @property
     def size(self) -> int:
@@ -102,31 +116,13 @@ class ExchangeSearch:
 
     @property
     def clear(self) -> bool:
-        """Return whether the support stands out, so that no other is worth looking for.
-
-        Every exchange costs several times what any other coordinate would gain, and no member
-        resembles a coordinate outside so much that it could stand in its place.
-        """
-        if not self._current.size or not self.contrast > clear_from(0.0):
-            return False
-        return self.contrast > clear_from(self.likeness)
-
-    @property
-    def likeness(self) -> float:
-        """Return how much a member is correlated with a coordinate outside, at most."""
-        members = self._current.coordinates(self._current.members[0])
-        likeness = np.abs(self.rows.rows(members))
-        likeness[:, members] = 0.0
-        return float(likeness.max())
+        """Return whether the support stands out, so that no other is worth looking for."""
+        return self.comparison.clear
 
     @property
     def contrast(self) -> float:
         """Return what the cheapest exchange costs over the most that another coordinate gains."""
-        now, here = self._current, self._current.members.tobytes()
-        if self._contrast is None or self._contrast[:2] != (now, here):
-            cost, gain = -float(now.best()[2][0]), float(now.insertions().max())
-            self._contrast = (now, here, cost / gain if gain > 0.0 else math.inf)
-        return self._contrast[2]
+        return self.comparison.contrast
 
     @property
     def apart(self) -> bool:
@@ -143,13 +139,12 @@ class ExchangeSearch:
         useful = support[self.rows.diagonal[support] > 0.0]
         if self._many:
             self._look(useful)
-        else:
+        elif useful.size or self.size:
             self._current = Exchanges(self.rows, self.linear)
             if useful.size:
                 self._current.reset(useful)
 
-    def begin(self, model: Exchanges) -> None:
-        """Begin at a support that has been priced, with all columns, already."""
+    def _begin(self, model: Exchanges) -> None:
         if self._many:
             self._look(model.members[0])
         else:
@@ -212,7 +207,7 @@ class ExchangeSearch:
             gains = now.insertions()[0]
             into = int(np.argmax(gains))
             if gains[into] > self._price + threshold:
-                if now.fetch(self._wanted(gains, into)):
+                if self._fetched(self._wanted(gains, into)):
                     return self._improve()
                 now.insert(into)
                 return True
@@ -222,16 +217,22 @@ class ExchangeSearch:
             if costs[slot] < self._price - threshold:
                 now.remove(slot)
                 return True
-        slots, members, gain = now.best()
+        slots, members, gain = self.comparison.best
         if not gain[0] > least_gain(now, slots)[0]:
             return False
         if gain[0] < _DOUBTFUL * float(now.explained[0]) and now.updates:
             now.reset(now.members[0])
             return self._improve()
-        if now.fetch(members):
+        if self._fetched(members):
             return self._improve()
         now.exchange(slots, members)
         return True
+
+    def _fetched(self, members: IntArray) -> bool:
+        """Read the rows of what is to enter; True when prices have changed by it."""
+        if changed := self._current.fetch(members):
+            self._kept = Comparison(self._current)
+        return changed
 
     def _select(self) -> None:
         """Fill the empty support by what gains most, one coordinate after the other."""
@@ -254,15 +255,17 @@ class ExchangeSearch:
         """Make two or three exchanges that gain something together; False where none do."""
         if self.size < 2:
             return False
-        leap = best_leap(self._current, far_from(self.likeness))
+        leap = best_leap(self._current, far_from(self.comparison.likeness))
         self._apart = self.support.tobytes() if leap.far else None
         there = self._current.coordinates(leap.members)
         return leap.gain > self._threshold(self._current) and self.replaced(there)
 
     @property
-    def surrounded(self) -> bool:
-        """Return whether leaps cost so much that none lowers the loss that this is a model of."""
-        return best_leap(self._current, far_from(self.likeness, exact=False)).far
+    def comparison(self) -> Comparison:
+        """Return how the support compares with others."""
+        if not self._kept.of(self._current):
+            self._kept = Comparison(self._current)
+        return self._kept
 
     def swing(self, over: Callable[[], bool]) -> bool:
         """Replace several members at a time; True when that leads to a better support.
@@ -274,7 +277,7 @@ class ExchangeSearch:
         while many < 2 * self.size and not over():
             self.exchanges += (out := min(many, self.size))
             trial = with_cheapest_replaced(self._current, out, self._price, _REFRESH)
-            if _worth(trial, self._price) > self.gain + self._threshold(trial):
+            if self._better(trial):
                 self._current, many, better = trial, 1, True
                 self.descend(10 + 4 * self.size, over)
             many *= 2
@@ -304,16 +307,13 @@ class ExchangeSearch:
         if here.columns is not None:
             here = Exchanges(self.rows, self.linear)
             here.reset(self.support)
-        for together in proposals(here):
-            if over():
-                break
-            trial = joined(here, together, self._most)
-            if trial.size > self._most:
-                continue
-            if _worth(trial, self._price) > self.gain + self._threshold(trial):
-                self.begin(trial)
-                return True
-        return False
+        found = first_joined(here, self._most, self._better, over)
+        if found is not None:
+            self._begin(found)
+        return found is not None
+
+    def _better(self, other: Exchanges) -> bool:
+        return _worth(other, self._price) > self.gain + self._threshold(other)
 
     def _threshold(self, search: Exchanges) -> float:
         return NEGLIGIBLE * float(search.explained.max())
@@ -378,7 +378,7 @@ class ExchangeSearch:
         columns count half.
         """
         here, among = self._current, None
-        if self._easy or self.likeness <= _ALIKE:
+        if self._easy or self.comparison.likeness <= _ALIKE:
             among = promising(here, wider=not self._easy)
         few, pool = (here, here.columns) if among is None else among
         side_by_side = _ABREAST if few.g.size < _PLENTY else min(most, _ABREAST)
@@ -390,8 +390,8 @@ class ExchangeSearch:
             self._easy, ends = len(ends) == 1, np.sort(here.coordinates(ends), axis=1)
             times = copies if self._easy else max(1, round(copies / 2 / len(ends)))
             values, ends = values.repeat(times), ends.repeat(times, axis=0)
-            if not (self._easy or self.likeness <= _ALIKE) and self.rows.ahead(among[1]):
-                here.fetch(places_of(here, among[1]))  # together: all are searched from now on
+            if not (self._easy or self.comparison.likeness <= _ALIKE) and self.rows.ahead(among[1]):
+                self._fetched(places_of(here, among[1]))  # together: all are searched from now on
         order = np.argsort(-values, kind="stable")
         return values[order], ends[order]
 
