@@ -82,3 +82,20 @@ def test_few_searches_that_come_back_are_enough_for_groups_with_exact_prices() -
         assert trials.conclusive(point, rounds) is expected
     rounds.note(b"another")
     assert not trials.conclusive(point, rounds), "there are two ends to choose from"
+
+
+def test_groups_without_curvature_where_a_hinge_is_straight_are_exchanged() -> None:
+    rng = np.random.default_rng(0)
+    A, groups = rng.standard_normal((12, 6)), np.arange(6) // 2
+    w = sm.Variable(6)
+    loss = sm.smoothed_hinge_loss(A @ w, np.sign(A[:, 0]))
+    objective = RegressionObjective(
+        sm.Problem(sm.minimize(loss), sm.card(w, groups=groups) <= 1).form
+    )
+    point = objective.point(np.arange(2), np.array([1e3 / np.abs(A[:, 0]).min(), 0.0]))
+    models = ExchangeModels(objective)
+    units, costs, gains = models.exchanges(point)
+    assert units.tolist() == [0]
+    assert costs.tolist() == [0.0]
+    assert gains.tolist() == [[-math.inf, 0.0, 0.0]]
+    assert models.contrast(point) == (math.inf, False)

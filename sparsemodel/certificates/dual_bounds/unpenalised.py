@@ -31,7 +31,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.interfaces.numeric import least_squares
 from sparsemodel.numerics.budget import budget, gram_cost, inverse_cost
 
-_SHARES = (0.1, 1e-3, 1e-6, 1e-9)
+_SHARES = (0.1, 1e-3, 1e-6, 1e-9, 1e-12)
 _NEWTON_STEPS = 60
 _IDLE = 8
 """Of them without less of a residual, once values differ by rounding alone."""

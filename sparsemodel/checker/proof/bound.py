@@ -196,7 +196,7 @@ def _balanced(problem: Problem, duals: list[Ball], zero: Any) -> list[Ball] | No
     # Rows that see none of these columns have nothing to move.
     rooms = [np.where(np.any(t.matrix[:, zero], axis=1), _room(t, a), 0.0) for t, a in pairs]
     most = max((float(r.max(initial=0.0, where=r < np.inf)) for r in rooms), default=0.0)
-    for level in (np.inf, *(share * most for share in (0.1, 1e-3, 1e-6, 1e-9))):
+    for level in (np.inf, *(share * most for share in (0.1, 1e-3, 1e-6, 1e-9, 1e-12))):
         moving = [r >= level if level > 0.0 else r > 0.0 for r in rooms]
         rows = [(t, a, on) for (t, a), on in zip(pairs, moving, strict=True)]
         weighed = [(on * np.sqrt(middle(t.c)))[:, None] * t.matrix[:, zero] for t, _, on in rows]

@@ -172,7 +172,7 @@ class ExchangeModels:
             units, _costs, gains = self.exchanges(point)
             cost, gain = -float(gains.max(initial=-np.inf)), float(self.insertions(point).max())
             contrast = cost / gain if gain > 0.0 else np.inf
-            likest = groups_clear_up_to(contrast) if units.size else 0.0
+            likest = groups_clear_up_to(contrast) if self._search(point).members.size else 0.0
             self._stood = (point, contrast, likest > 0.0 and not self._alike(point, units, likest))
         return self._stood[1:]
 
@@ -334,6 +334,9 @@ class ExchangeModels:
     ) -> None:
         index = cast("IntArray", self._index)
         r, left = self._left(search)
+        if not search.members.size:  # the model is flat in all that are inside
+            gains += 0.5 * _quadratic_forms(r, left)
+            return
         slots, there = self._slots(search, units)
         pairs = there[:, :, None] & there[:, None, :]
         own = search.inverse[0][slots[:, :, None], slots[:, None, :]] * pairs
