@@ -82,6 +82,16 @@ def test_beyond_half_the_observations_the_finish_is_run_before_a_recovery_as_wel
     assert recovery(n=200, p=400, k=101).plan().outline == "exchange | nhtp > exchange"
 
 
+@pytest.mark.parametrize("noise", [1.0, 5.0])
+def test_where_rows_are_too_few_to_tell_the_search_has_two_starts(noise: float) -> None:
+    many, few = recovery(noise, n=60, p=3000, k=12), recovery(noise, n=200, p=3000, k=12)
+    assert sorted(many.plan().outline.split(" | ")) == ["exchange", "nhtp > exchange"]
+    assert " | " not in few.plan().outline
+    assert " | " not in many.plan(effort="low").outline
+    alone = [many.solve(recipe).value for recipe in ("exchange", "nhtp > exchange")]
+    assert many.solve().value <= min(alone) * (1.0 + 1e-9)
+
+
 def test_near_the_limit_of_recovery_another_search_follows() -> None:
     """Instances that NHTP recovers and exchanges alone do not (found by a search over seeds)."""
     rng = np.random.default_rng((0, 64, 30, 5))

@@ -67,6 +67,7 @@ _AMBIGUOUS = (
     "with so many features for the observations other supports may fit better than a recovery"
 )
 _LIMIT = "near the limit of what can be recovered another search may find what this one misses"
+_FEW_ROWS = "with so few observations for the features another start may end lower"
 _ROUGHLY = 50
 """Steps of a dual method before the finish. Of 50 problems with kinks none ended .1 % above the
 best of three so, one with 1000 steps, a quarter later, and two without any."""
@@ -136,6 +137,10 @@ def _(
     name = None if role is None else candidates.best(role)
     if name is None:
         alone = candidates.stage(finish, f"{candidates.purpose(finish)}; {_ALONE}", share=share)
+        first = candidates.best(Role.RECOVERY)
+        if first is not None and not candidates.quick and _undetermined(form):
+            after = candidates.stage(finish, "", "last", share=share)
+            return Choice((alone, candidates.stage(first, _FEW_ROWS), after))
         if not _at_the_limit(form):
             return Choice((alone,))
         others = (*candidates.able(Role.RECOVERY), *candidates.able(Role.ALTERNATIVE))
@@ -145,6 +150,8 @@ def _(
     if role is Role.RECOVERY and _stored(form) and _ambiguous(form):
         fresh = candidates.stage(finish, _AMBIGUOUS, share=share)
         return Choice((fresh, first, last), clear)
+    if role is Role.RECOVERY and not candidates.quick and _undetermined(form):
+        return Choice((first, last, candidates.stage(finish, _FEW_ROWS, share=share)), clear)
     return Choice((first, last), clear)
 
 
@@ -195,6 +202,17 @@ def _ambiguous(form: SparseRegression) -> bool:
     """Return whether more than half as many units as observations may be chosen, so that several
     supports can fit alike."""
     return 2 * min(form.sparsity.budget, form.sparsity.units) > _observations(form)
+
+
+def _undetermined(form: SparseRegression) -> bool:
+    """Return whether rows are too few for so many columns to tell which of them explain a target.
+
+    That is the weak threshold of Donoho and Tanner (2009), where ``n`` is small beside ``p``.
+    """
+    n, p = _observations(form), form.sparsity.units
+    k = min(form.sparsity.budget, p)
+    large = k * p >= _WORTH_A_LOOK and _stored(form) and _recoverable(form)
+    return large and n < p and n <= 2.0 * k * np.log(p / n)
 
 
 def _crowded(form: SparseRegression) -> bool:
