@@ -22,6 +22,10 @@ from sparsemodel.numerics import RegressionObjective, feasible_start, satisfied
 
 _EXACT = 1e-28
 """Share of the objective at zero below which a squared residual is rounding."""
+_SMALL = (1e-10, 1e-14)
+"""Sizes of coefficients, relative to the largest, that rounding may have left."""
+_ROUNDED = 5e-13
+"""Relative difference of two objectives that minimisation leaves open."""
 
 
 def first_point(
@@ -72,9 +76,38 @@ def restored(
     if reduced.reductions:
         fresh = objective_of(form)
         value = fresh.point_from(x).value
+    if isinstance(form, SparseRegression):
+        x, value = _without_rounding(form, x, value)
     value += form.cardinality.paid(x)
     if not np.isfinite(value):
         raise DataError(
             "The objective overflows at the solution; rescale the data matrix or the target."
         )
+    return x, value
+
+
+def _without_rounding(
+    form: SparseRegression, x: FloatArray, value: float
+) -> tuple[FloatArray, float]:
+    """Return the point with zero for small coefficients without which it is as good, and its value.
+
+    Nothing is computed where no coefficient is small.
+    """
+    sizes = np.abs(x)
+    for share in _SMALL:
+        small = (sizes > 0.0) & (sizes <= share * sizes.max(initial=0.0))
+        if not small.any():
+            break
+        trial, sparsity = np.where(small, 0.0, x), form.sparsity
+        needed = sparsity.active_units(trial), sparsity.relaxed().active_units(trial)
+        others = sparsity.coordinates(np.setdiff1d(*needed))  # which an order has beside others
+        trial[others] = x[others]
+        if not satisfied(form, trial):
+            continue
+        objective = objective_of(form)
+        origin, floor = objective.origin().value, objective.infimum()
+        least = _EXACT * (origin - floor) if np.isfinite(floor) else 0.0
+        found = objective.point_from(trial).value
+        if found <= value + max(_ROUNDED * abs(value), least):
+            return trial, found
     return x, value

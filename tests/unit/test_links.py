@@ -150,6 +150,31 @@ def test_what_has_no_positive_means_is_refused_with_what_to_do() -> None:
         sm.Problem(goal, sm.card(w) <= 0).solve()
 
 
+@pytest.mark.parametrize("link", ["inverse", "canonical"])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_constraints_beside_an_offset_beyond_the_domain(link: str, order: int, seed: int) -> None:
+    """Without coefficients predictions are negative, where losses are continued very steeply."""
+    rng = np.random.default_rng(seed)
+    a, offset = rng.standard_normal(6), rng.standard_normal(6) - 0.5
+    y, w, c = rng.gamma(2.0, 0.5, 6) + 0.1, sm.Variable(1, name="w"), sm.Variable(name="c")
+    goal = term(link, np.outer(a, 1.0) @ w + c + offset, y, reduction="sum")
+    goal = sm.minimize(goal + sm.ridge(w, 0.1))
+    problem = sm.Problem(goal, sm.card(w) <= 1, sm.norm(w, order) <= 0.3)
+
+    def value(x: Any) -> float:
+        u = a * x[0] + x[1] + offset
+        if u.min() <= 0.0:
+            return 1e9
+        losses = y * u - np.log(u) if link == "inverse" else 0.5 * y * u - np.sqrt(u)
+        return float(losses.sum()) + 0.05 * float(x[0]) ** 2
+
+    start, ends = [0.0, 1.0 - offset.min()], [(-0.3, 0.3), (None, None)]
+    found = minimize(value, start, bounds=ends, method="Nelder-Mead", options={"fatol": 1e-12})
+    assert problem.solve().value <= found.fun + 1e-9 * abs(found.fun)
+    assert problem.certify().claim is Claim.OPTIMAL
+
+
 @pytest.mark.parametrize(
     ("loss", "link", "words"),
     [

@@ -54,6 +54,16 @@ def test_losses_without_curvature_at_the_start_are_minimised_in_any_unit(seed: i
     assert values == pytest.approx([values[0]] * 4, rel=1e-8)
 
 
+def test_a_large_ridge_leaves_the_intercept_its_unit() -> None:
+    rng = np.random.default_rng(0)
+    A, y = rng.random((40, 6)) < 0.4, np.where(np.arange(40) < 10, 1.0, -1.0)
+    w, c = sm.Variable(6), sm.Variable()
+    goal = sm.minimize(sm.hinge_loss(A @ w + c, y, reduction="sum") + sm.ridge(w, 1e15))
+    problem = sm.Problem(goal, sm.card(w) <= 1, sm.norm(w, 1) <= 1e-9)
+    # All that the ridge leaves is the constant -1: the ten of the other class cost 2 each.
+    assert problem.solve("exhaustive").value == pytest.approx(20.0, rel=1e-9)
+
+
 def test_a_search_over_columns_of_mixed_scales_is_short_and_finds_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

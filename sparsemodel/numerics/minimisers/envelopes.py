@@ -61,6 +61,16 @@ class TermEnvelope(Envelope):
         most = self._term.traits.upper
         return most if np.isfinite(most) else 0.0
 
+    @property
+    def endless(self) -> bool:
+        """Return whether the loss itself is minimised, and may be curved by any amount."""
+        return self._term.traits.has_hessian and bool(np.isinf(self._term.traits.upper))
+
+    def reach(self) -> FloatArray:
+        """Return the sizes of what adds up to the gradient where :meth:`evaluate` was last."""
+        size = float(np.linalg.norm(self.dual()))
+        return np.sqrt(self._design.column_square_norms()) * size
+
     def squares(self) -> FloatArray:
         """Return the weighted sums of the columns' squares."""
         return self._design.column_square_norms(self._term.weights)
@@ -120,6 +130,11 @@ class NonsmoothTerm(TermEnvelope):
         self._smooth = self._smoothed()
         self._a: FloatArray = np.zeros(term.target.shape[0])
         self._u: FloatArray = self._a
+
+    @property
+    def bend(self) -> float:
+        """Return the most that the stand-in is curved by, which is its own matter."""
+        return float(cast("Loss", self._smooth).curvature(self._term.target)[1])
 
     def _smoothed(self) -> Curved:
         return cast("Curved", cast("Smoothable", self._term.loss).smoothed(self._mu))

@@ -71,7 +71,9 @@ class Solved:
     feasible: bool
 
 
-def minimise_with_multipliers(objective: Objective, support: IntArray, start: Point) -> Solved:
+def minimise_with_multipliers(
+    objective: Objective, support: IntArray, start: Point, near: FloatArray | None = None
+) -> Solved:
     """Return ``argmin f(x)`` over the ``x`` on ``support`` in the form's box and region.
 
     The point's value is ``inf`` when the support admits no feasible point that is found; a
@@ -86,6 +88,8 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
         Sorted indices; free coordinates included.
     start
         Its values on ``support`` are where the search begins.
+    near
+        Where it begins instead; it need not satisfy the constraints.
 
     Notes
     -----
@@ -97,7 +101,7 @@ def minimise_with_multipliers(objective: Objective, support: IntArray, start: Po
             "variable is a matrix. Leave them out and add a ridge, or bound the entries."
         )
     form = objective.form
-    v = start.x[support].copy()
+    v = (start.x if near is None else near)[support].copy()
     terms = _terms(form, objective, support, v)
     function = _Augmented(list(terms), form.ridge[support], v)
     curvature, inner, scale = function.prepare(v, terms)
@@ -202,14 +206,17 @@ class _Augmented:
         A curvature that is small at ``v`` is judged by the column's size, not by the curvature of
         the other columns: these may have other units, and where there is none anywhere, as among
         outliers of the Huber loss, by the most that losses have. In the units that are chosen,
-        powers of two, all curvatures are near one.
+        powers of two, all curvatures are near one. Where curvatures have no limit, zero may be far
+        out: the gradient there counts up to the size of what adds up to the one at ``v``.
         """
         gradients = [self.evaluate(at)[1] for at in (np.zeros_like(v), v)]
+        reach = sum((part.reach() for part in terms), self._ridge * np.abs(v))
         diagonal = np.diag(self.hessian(v))
         mean = float(diagonal.mean()) if diagonal.size and diagonal.mean() > 0.0 else 1.0
         squares = sum((part.squares() for part in terms), np.zeros(v.size))
         known = squares > 0.0
-        bend = np.divide(diagonal, squares, out=np.zeros(v.size), where=known).max(initial=0.0)
+        losses = diagonal - self._ridge  # a ridge bends the loss of no other column
+        bend = np.divide(losses, squares, out=np.zeros(v.size), where=known).max(initial=0.0)
         bend = bend or max((part.bend for part in terms), default=0.0)
         typical = np.where(known & (bend > 0.0), bend * squares, mean)
         flat = self._ridge < 1e-6 * typical
@@ -217,7 +224,8 @@ class _Augmented:
         self.proximal = np.where(flat, 1e-3 * curvature, 0.0)
         units = np.exp2(-np.round(0.5 * np.log2(np.clip(curvature, 1e-300, 1e300))))
         sizes = [float(np.linalg.norm(units * gradient)) for gradient in gradients]
-        return curvature, _InUnits(self, units), max(*sizes, 1e-300)
+        most = float(np.linalg.norm(units * reach)) if any(p.endless for p in terms) else np.inf
+        return curvature, _InUnits(self, units), max(min(max(sizes), most), 1e-300)
 
     def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:
         step = v - self.center

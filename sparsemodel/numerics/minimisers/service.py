@@ -16,13 +16,15 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics.minimisers.boxed import minimise_in_box
 from sparsemodel.numerics.minimisers.equations import minimise_with_equations
-from sparsemodel.numerics.minimisers.multipliers import minimise_with_multipliers
-from sparsemodel.numerics.minimisers.newton import minimise_on_support
+from sparsemodel.numerics.minimisers.multipliers import Solved, minimise_with_multipliers
+from sparsemodel.numerics.minimisers.newton import FAR, minimise_on_support
 from sparsemodel.numerics.minimisers.piecewise.scaled import minimise_pieces, settled
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 
 _CURVED = 0.75
 """Share of the observations whose curvature has to be felt for Newton's method to be quick."""
+_AGAIN, _GAIN = 5, 1e-9
+"""How often the method of multipliers begins again, where that lowers the objective by a share."""
 
 
 def minimise_restricted(
@@ -47,13 +49,31 @@ def minimise_restricted(
     if equal is not None:
         return equal
     if form.region is not None or not form.traits.has_hessian:
-        solved = minimise_with_multipliers(objective, support, start)
-        if any(np.isinf(term.traits.upper) for term in form.terms) and solved.feasible:
-            # Steps are as long as the curvature at the start allows, however much there is.
-            again = minimise_with_multipliers(objective, support, solved.point)
-            solved = again if again.point.value < solved.point.value else solved
+        solved = _minimise_constrained(objective, form, support, start)
         return replace(solved.point, duals=solved.duals)
     return _minimise_smooth(objective, support, start, tol)
+
+
+def _minimise_constrained(
+    objective: Objective, form: SparseRegression, support: IntArray, start: Point
+) -> Solved:
+    """Return what the method of multipliers finds, from where its curvatures are of use.
+
+    Steps are as long as the curvature at the start allows. Where that has no limit, as far from
+    the predictions that a link allows, the first start is the minimiser without the constraints.
+    """
+    if not any(np.isinf(term.traits.upper) for term in form.terms):
+        return minimise_with_multipliers(objective, support, start)
+    free = _minimise_smooth(objective, support, start, 1e-6) if form.traits.has_hessian else start
+    usable = np.isfinite(free.value) and float(np.linalg.norm(free.x)) < FAR
+    solved = minimise_with_multipliers(objective, support, start, free.x if usable else None)
+    for _ in range(_AGAIN if solved.feasible else 0):
+        again = minimise_with_multipliers(objective, support, solved.point)
+        gained = solved.point.value - again.point.value
+        solved = again if gained > 0.0 else solved
+        if not gained > _GAIN * abs(solved.point.value):
+            break
+    return solved
 
 
 def _minimise_smooth(
