@@ -103,8 +103,12 @@ def test_bounds_multiply_stored_entries_alone(kind: str, dtype: type, monkeypatc
     assert np.max(np.abs(weighted_gram(design, c) - expected) / np.outer(size, size)) < 1e-14
     index = np.arange(0, dense.shape[1], 3)
     assert squares.affordable(index, np.inf)
-    some = squares.gram(index) - expected[np.ix_(index, index)]
+    matrix, linear = squares.on(index)
+    some = matrix - expected[np.ix_(index, index)]
     assert np.max(np.abs(some) / np.outer(size[index], size[index])) < 1e-14
+    scale = size[index] * np.linalg.norm(np.sqrt(c) * term.target)
+    for slopes in (squares.linear[index], dense[:, index].T @ (c * term.target)):
+        assert np.max(np.abs(linear - slopes) / scale) < 1e-6
 
 
 def test_columns_of_two_blocks_add_up_before_they_are_multiplied() -> None:
