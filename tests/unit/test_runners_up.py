@@ -244,3 +244,18 @@ def test_other_sizes_are_searched_where_columns_look_alike(
     monkeypatch.setattr("sparsemodel_backends.exchange.SupportBeam", beam)
     Exchange().solve(objective, Context(minimise_on_support))
     assert bool(begun) is alike
+
+
+@pytest.mark.parametrize(("n", "anew"), [(300, True), (4000, False)])
+def test_models_of_few_numbers_are_made_anew_sooner(n: int, anew: bool) -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((n, 10))
+    w = sm.Variable(10)
+    y = np.where(A[:, 0] + rng.standard_normal(n) > 0.0, 1.0, -1.0)
+    problem = sm.Problem(sm.minimize(sm.logistic_loss(A @ w, y)), sm.card(w) <= 2)
+    objective = RegressionObjective(problem.form)
+    models = ExchangeModels(objective)
+    assert models.renew(objective.origin())
+    point = objective.point(np.arange(2), np.array([0.8, 0.0]))  # curvatures change by an eighth
+    assert models.renew(point) is anew
+    assert models.renew(point, 0.05) is not anew

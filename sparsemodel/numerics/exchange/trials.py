@@ -18,7 +18,7 @@ from sparsemodel.interfaces import (
     priced,
 )
 from sparsemodel.numerics.exchange import greedy, swaps
-from sparsemodel.numerics.exchange.models import ExchangeModels
+from sparsemodel.numerics.exchange.models import EXACTLY, ExchangeModels
 from sparsemodel.numerics.exchange.quadratics.rounds import (
     Rounds,
     markedly_lower,
@@ -51,8 +51,6 @@ _CHANGES = 10
 _FAR, _REACH = 2**20, 24
 """Changes of a descent in a model at first, and at least: half of those of one that led no lower,
 twice as many after one that did."""
-_EXACTLY = 0.05
-"""Change of the curvatures, as a share, after which a search does not end without another look."""
 _SEPARATED, _STEPS = 0.01, 2000
 """What is left of the objective, as a share, where classes are nearly separable, and steps of IIHT
 to a support, at most."""
@@ -109,6 +107,8 @@ class ExchangeTrials:
 
     def debiased(self, point: Point) -> Point:
         """Return the minimiser over the support of ``point``, to full accuracy."""
+        if not (point.support.size or self._objective.form.constrained):
+            return point
         found = self._restricted(self._objective, point.support, point)
         same = found.normal is None and np.array_equal(found.x, point.x)
         if same and np.isfinite(found.value + point.value):
@@ -136,7 +136,7 @@ class ExchangeTrials:
         if following is not None or not thorough or self._over():
             return following
         rough = self._models.shared and not self.clear(point)  # as the model was
-        return self._one_change(point, rough) if self._models.renew(point, _EXACTLY) else None
+        return self._one_change(point, rough) if self._models.renew(point, EXACTLY) else None
 
     def _changed(self, point: Point, thorough: bool) -> Point | None:
         """Return a better point by a descent in the model, or else by one change."""
@@ -311,7 +311,8 @@ class ExchangeTrials:
         return self._over() or rounds.spend(self._spent)
 
     def _counted(self, point: Point) -> IntArray:
-        return point.support[self._objective.cardinality.counted[point.support]]
+        sparsity, support = self._objective.cardinality, point.support
+        return support[sparsity.counted[support]] if sparsity.free.size else support
 
     def better(self, new: Point, old: Point) -> bool:
         """Return whether one point is better than another by more than rounding."""

@@ -102,8 +102,6 @@ class RegressionObjective(OfRegression):
         self._ridge = form.ridge
         self._cheap = all(Access.COLUMNS in term.design.access for term in form.terms)
         self._columns = SupportColumns(form.terms)
-        ridged = form.ridge[form.sparsity.counted]
-        self._has_bound = ridged.size > 0 and bool(np.all(ridged > 0.0))
         self.bounds = BestBound()
         self._last_read: list[Point] = []
 
@@ -193,6 +191,11 @@ class RegressionObjective(OfRegression):
         if np.any(np.abs(left) > _BALANCED * self._ridge_bound.pull(pulls)):
             return
         self.bounds.offer(at, merit, proved=not left.any())
+
+    @cached_property
+    def _has_bound(self) -> bool:
+        ridged = self._ridge[self._form.sparsity.counted]
+        return ridged.size > 0 and bool(np.all(ridged > 0.0))
 
     @cached_property
     def _ridge_bound(self) -> StrongConvexityBound:
