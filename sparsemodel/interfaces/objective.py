@@ -41,6 +41,8 @@ class Memo:
     """On the support of the point."""
     curvatures: tuple[FloatArray | None, ...] | None = None
     """Weights of the observations in a Hessian there; None for a term that has none."""
+    minimised: bool = False
+    """Whether a restricted solver returned it, asked for the accuracy of the arithmetic."""
 
 
 @final

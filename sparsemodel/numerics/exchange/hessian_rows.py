@@ -128,6 +128,8 @@ class HessianRows:
 
     def fetch(self, coordinates: IntArray) -> bool:
         """Compute the rows that are missing; True when that has changed the diagonal."""
+        if self._used == self.size:
+            return False
         slots = self._slot[coordinates]
         if slots.min(initial=0) >= 0:
             return False

@@ -28,7 +28,7 @@ from sparsemodel.numerics.exchange.quadratics.rounds import (
 from sparsemodel.numerics.exchange.quadratics.runners_up import Comparison
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.side_by_side import RANKED, lowest_first, side_by_side
-from sparsemodel.numerics.exchange.swaps import allowed, share_left, steady, telling
+from sparsemodel.numerics.exchange.swaps import Known, allowed, share_left, steady, telling
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 from sparsemodel.numerics.support.thresholding import thresholded
 
@@ -79,13 +79,15 @@ class ExchangeTrials:
         candidates: int,
         over: Callable[[], bool],
     ) -> None:
-        self._objective, self._restricted = objective, restricted
+        self._objective = objective
+        constrained = objective.form.constrained
+        self._restricted = restricted if constrained else Known(objective, restricted)
         self._candidates, self._over = candidates, over
         self._models = ExchangeModels(objective)
         self._origin = objective.origin().value
         self._most = min(objective.cardinality.budget, objective.cardinality.units)
         self._around: tuple[Point, ExchangeSearch | None] | None = None
-        sparsity, constrained = objective.cardinality, objective.form.constrained
+        sparsity = objective.cardinality
         bare, grouped = sparsity.bare and not constrained, sparsity.groups is not None
         self._plain, self._grouped = bare and not grouped, bare and grouped and steady(objective)
         form = objective.form
@@ -107,7 +109,8 @@ class ExchangeTrials:
 
     def debiased(self, point: Point) -> Point:
         """Return the minimiser over the support of ``point``, to full accuracy."""
-        if not (point.support.size or self._objective.form.constrained):
+        nothing = not point.support.size and not self._objective.form.constrained
+        if nothing or point.memo.minimised:
             return point
         found = self._restricted(self._objective, point.support, point)
         same = found.normal is None and np.array_equal(found.x, point.x)
@@ -205,7 +208,7 @@ class ExchangeTrials:
         """Descend from the best of the supports that the model ranks next, if that is better.
 
         The objective judges all of them: the model may promise a loss where it falls. It need not
-        where leaps cost something and the loss is one of labels, whose curvature changes slowly.
+        where leaps cost much and the loss is one of labels, whose curvature changes slowly.
         """
         rounds.descended(self._spent)
         if not self._plain or self._objective.quadratic or rounds.enough or self.clear(point):
@@ -258,9 +261,9 @@ class ExchangeTrials:
 
     def _best(self, point: Point, starts: Iterable[Point], rounds: Rounds) -> Point | None:
         """Return the best end of descents, where that is better than ``point``."""
-        best = point
+        best, home = point, b"" if self.rare else self._counted(point).tobytes()
         for start in starts:
-            found = self._descended(start, rounds)
+            found = self._descended(start, rounds, home)
             best = found if self.better(found, best) else best
             if self._too_long(rounds):
                 break
@@ -291,16 +294,16 @@ class ExchangeTrials:
             self._around = (point, self._models.search(point, self._most))
         return self._around[1]
 
-    def _descended(self, point: Point, rounds: Rounds) -> Point:
-        self._reach = _FAR
+    def _descended(self, point: Point, rounds: Rounds, home: bytes = b"") -> Point:
+        self._reach, here = _FAR, self._counted(point).tobytes()
         for _ in range(_CHANGES + 2 * self._objective.cardinality.budget):
             following = self.improved(point, thorough=False)
             if following is None:
                 break
-            point = following
-            if rounds.known(self._counted(point).tobytes()) or self._too_long(rounds):
+            point, here = following, self._counted(following).tobytes()
+            if here == home or rounds.known(here) or self._too_long(rounds):
                 break
-        rounds.note(self._counted(point).tobytes())
+        rounds.note(here)
         return point
 
     @property
