@@ -121,7 +121,8 @@ class _Pools:
                 self._find()
             elif self._runs == 1:
                 self._before = [pool.get_num_threads() for pool in self._found]
-                self._set([1] * len(self._found))
+                if any(number != 1 for number in self._before):
+                    self._set([1] * len(self._found))
 
     def leave(self) -> None:
         """Give back what was there, when the last run leaves."""
@@ -220,6 +221,8 @@ def product(
     the product.
     """
     n, p = a.shape
+    if not _parted(a.size):
+        return multiply(a, x)
     if abs(a.strides[0]) >= abs(a.strides[1]):
         found = _by_parts(lambda part: multiply(a[part], x), n, a.size)
         return found[0] if len(found) == 1 else np.concatenate(found)
@@ -260,9 +263,14 @@ def _strips(columns: int) -> list[slice]:
     return [slice(start, min(start + step, columns)) for start in range(0, columns, step)]
 
 
+def _parted(reads: float) -> bool:
+    """Return whether work that reads so many numbers is done by parts."""
+    return reads >= _READ and _pools.one_thread
+
+
 def _by_parts(one: Callable[[slice], Any], length: int, reads: float) -> list[Any]:
     """Return ``one`` of every part of a range, of which all together read so many numbers."""
-    if reads < _READ or not _pools.one_thread:
+    if not _parted(reads):
         return [one(slice(0, length))]
     step = max(_THICK, -(-length // min(_PARTS, int(reads / _PART))))
     return each(one, [slice(start, start + step) for start in range(0, length, step)])

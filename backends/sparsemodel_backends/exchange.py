@@ -150,9 +150,9 @@ class Exchange(IterativeBackend[ExchangeState]):
     Where none is, and the support does not stand out, the 96 supports that the model ranks next, up
     to three exchanges away, are minimised side by side by a few Newton steps, and the search goes
     on from the best two that are better; not for logistic losses if two or three exchanges together
-    cost something and there are ten observations for each unit. That takes the place of
-    perturbations up to 4 units, or 6, or of any number, where every exchange costs .2 or .6 of what
-    any other coordinate gains.
+    cost .2 of what another coordinate gains and there are ten observations for each unit. That
+    takes the place of perturbations up to 4 units, or 6, or of any number, where every exchange
+    costs .2 or .6 of what any other coordinate gains.
     Columns of few observations (sparse data) are moved far from the point of the model: what the
     loss changes by along each coordinate alone corrects it, and searches take turns with the
     corrected model and the other.

@@ -46,7 +46,7 @@ def first_point(
 def debiased_point(objective: Objective, restricted: RestrictedSolver, result: Result) -> Point:
     """Minimise on the final support to full accuracy, where that can be done."""
     point = result.point
-    if result.stop.requested or not objective.twice_differentiable:
+    if result.stop.requested or point.memo.minimised or not objective.twice_differentiable:
         return point
     floor = objective.infimum()
     if np.isfinite(floor) and point.value - floor <= _EXACT * (objective.origin().value - floor):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -41,6 +41,8 @@ class Memo:
     """On the support of the point."""
     curvatures: tuple[FloatArray | None, ...] | None = None
     """Weights of the observations in a Hessian there; None for a term that has none."""
+    minimised: bool = False
+    """Whether a restricted solver returned it, asked for the accuracy of the arithmetic."""
 
 
 @final
@@ -72,7 +74,8 @@ class Point:
 
     def with_gradient(self, gradient: FloatArray | None) -> Point:
         """Return the point with another gradient, or with none, in its memory."""
-        return replace(self, memo=Memo(gradient))
+        known = self.x, self.support, self.value, self.state, self.normal, self.duals
+        return Point(*known, Memo(gradient))
 
 
 @final

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.interfaces import Context
+from sparsemodel.interfaces import Context, Limits
 from sparsemodel.numerics import (
     ExchangeTrials,
     RegressionObjective,
@@ -20,6 +20,7 @@ from sparsemodel.numerics import (
 )
 from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.side_by_side import lowest_first, side_by_side
+from sparsemodel.numerics.exchange.swaps import Known
 from sparsemodel_backends.exchange import Exchange
 
 
@@ -244,3 +245,66 @@ def test_other_sizes_are_searched_where_columns_look_alike(
     monkeypatch.setattr("sparsemodel_backends.exchange.SupportBeam", beam)
     Exchange().solve(objective, Context(minimise_on_support))
     assert bool(begun) is alike
+
+
+@pytest.mark.parametrize(("n", "anew"), [(300, True), (4000, False)])
+def test_models_of_few_numbers_are_made_anew_sooner(n: int, anew: bool) -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((n, 10))
+    w = sm.Variable(10)
+    y = np.where(A[:, 0] + rng.standard_normal(n) > 0.0, 1.0, -1.0)
+    problem = sm.Problem(sm.minimize(sm.logistic_loss(A @ w, y)), sm.card(w) <= 2)
+    objective = RegressionObjective(problem.form)
+    models = ExchangeModels(objective)
+    assert models.renew(objective.origin())
+    point = objective.point(np.arange(2), np.array([0.8, 0.0]))  # curvatures change by an eighth
+    assert models.renew(point) is anew
+    assert models.renew(point, 0.05) is not anew
+
+
+def test_supports_that_come_back_are_not_minimised_again() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 12))
+    w = sm.Variable(12)
+    y = np.where(A[:, 0] + rng.standard_normal(60) > 0.0, 1.0, -1.0)
+    problem = sm.Problem(sm.minimize(sm.logistic_loss(A @ w, y)), sm.card(w) <= 3)
+    objective = RegressionObjective(problem.form)
+    asked: list[tuple[int, ...]] = []
+
+    def counted(one: object, support: np.ndarray, start: object, **how: object) -> object:
+        asked.append(tuple(support.tolist()))
+        return minimise_restricted(one, support, start, **how)  # type: ignore[arg-type]
+
+    solver, origin = Known(objective, counted), objective.origin()  # type: ignore[arg-type]
+    rough = solver(objective, np.array([0, 3]), origin, tol=1e-3)
+    assert solver(objective, np.array([0, 3]), origin, tol=8e-4) is rough
+    exact = solver(objective, np.array([0, 3]), rough)
+    assert exact is not rough
+    assert solver(objective, np.array([0, 3]), origin, tol=1e-3) is exact
+    assert solver(objective, np.array([0, 3]), origin) is exact
+    assert len(asked) == 2
+    for j in range(1, 12):
+        for i in range(j):
+            solver(objective, np.array([i, j]), origin, tol=1e-3)
+    assert len(asked) == 2 + 65
+    solver(objective, np.array([0, 1]), origin, tol=1e-3)  # has gone for others
+    assert len(asked) == 2 + 66
+
+
+@pytest.mark.parametrize("seed", [1, 3, 11])
+def test_a_search_minimises_no_support_twice_as_accurately(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((200, 50))
+    y = np.where(0.2 * A[:, :5].sum(axis=1) + rng.logistic(size=200) > 0.0, 1.0, -1.0)
+    w = sm.Variable(50)
+    problem = sm.Problem(sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(1e-3)), sm.card(w) <= 5)
+    objective = RegressionObjective(problem.form)
+    asked: list[tuple[bytes, bool]] = []
+
+    def counted(one: object, support: np.ndarray, start: object, *, tol: object = None) -> object:
+        asked.append((support.tobytes(), tol is None))
+        return minimise_restricted(one, support, start, tol=tol)  # type: ignore[arg-type]
+
+    Exchange().solve(objective, Context(restricted=counted, limits=Limits(max_iter=1000)))  # type: ignore[arg-type]
+    assert len(asked) > 5
+    assert len(asked) == len(set(asked))

@@ -9,7 +9,7 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.compiler.adapters.adapt import adapt
+from sparsemodel.compiler.adapters.adapt import Adapted, adapt
 from sparsemodel.compiler.choice.effort import Effort, patience
 from sparsemodel.compiler.choice.recipes import Start
 from sparsemodel.compiler.plans.stage import Stage
@@ -50,6 +50,7 @@ class Candidates:
         self.quick = effort == "low"
         """Whether one good run is all that is wanted, so that supports are not enumerated."""
         self._known: dict[str, type[Backend]] = dict(usable_backends())
+        self._adapted: dict[str, Adapted] = {}
 
     def stage(
         self,
@@ -65,10 +66,11 @@ class Candidates:
         ``why`` defaults to what the backend is for; ``share`` is a factor on its patience, and
         ``max_iter`` a limit of its iterations.
         """
-        value = self._known[name]().with_patience(share * self._patience)
-        return Stage(
-            adapt(value, self._form).backend, why or self.purpose(name), name, start, max_iter
-        )
+        factor = share * self._patience
+        made = self._usual(name)
+        if factor != 1.0:
+            made = adapt(self._known[name]().with_patience(factor), self._form)
+        return Stage(made.backend, why or self.purpose(name), name, start, max_iter)
 
     def purpose(self, name: str) -> str:
         """Return what a backend is for."""
@@ -76,7 +78,13 @@ class Candidates:
 
     def objections(self, name: str) -> tuple[str, ...]:
         """Return why a backend cannot solve the form; empty where it can."""
-        return adapt(self._known[name](), self._form).objections
+        return self._usual(name).objections
+
+    def _usual(self, name: str) -> Adapted:
+        """Return a backend with its defaults, and the adapters that the form needs."""
+        if name not in self._adapted:
+            self._adapted[name] = adapt(self._known[name](), self._form)
+        return self._adapted[name]
 
     def able(self, role: Role) -> Iterator[str]:
         """Yield the backends that take a role here, the one that promises most first."""

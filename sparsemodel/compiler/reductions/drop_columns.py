@@ -93,6 +93,8 @@ def duplicate_columns(form: SparseRegression, gradient: FloatArray) -> IntArray:
     allowed = droppable(form) & (form.ridge == 0.0)
     if form.box is not None:
         allowed[:] = False  # the copies' bounds would have to be merged
+    if not allowed.any():
+        return np.empty(0, dtype=np.intp)
     key = np.abs(gradient) if gradient.ndim == 1 else np.abs(gradient).sum(axis=1)
     index = np.flatnonzero(allowed & (key > 0.0))
     order = index[np.argsort(key[index], kind="stable")]

@@ -83,10 +83,7 @@ class LossTraits:
     @classmethod
     def of(cls, loss: DataFit, y: FloatArray) -> LossTraits:
         """Return the traits of a loss, with the curvature that it has for the target ``y``."""
-        lower, upper = loss.curvature(y)
-        traits = _of_class(type(loss))
-        smooth = traits.has_hessian or math.isfinite(upper)
-        return replace(traits, lower=lower, upper=upper, smooth=smooth)
+        return _of_class_curved(type(loss), *loss.curvature(y))
 
     @classmethod
     def common(cls, several: Sequence[LossTraits]) -> LossTraits:
@@ -104,6 +101,14 @@ class LossTraits:
     def lipschitz(self) -> bool:
         """Return whether the gradient has a global Lipschitz constant."""
         return math.isfinite(self.upper)
+
+
+@lru_cache(maxsize=256)
+def _of_class_curved(kind: type[DataFit], lower: float, upper: float) -> LossTraits:
+    """Return the traits of the losses of a class with these bounds on their curvature."""
+    traits = _of_class(kind)
+    smooth = traits.has_hessian or math.isfinite(upper)
+    return replace(traits, lower=lower, upper=upper, smooth=smooth)
 
 
 _YES_OR_NO = tuple(f.name for f in fields(LossTraits) if f.type == "bool")

@@ -128,6 +128,8 @@ class HessianRows:
 
     def fetch(self, coordinates: IntArray) -> bool:
         """Compute the rows that are missing; True when that has changed the diagonal."""
+        if self._used == self.size:
+            return False
         slots = self._slot[coordinates]
         if slots.min(initial=0) >= 0:
             return False
@@ -281,7 +283,7 @@ class HessianRows:
         places = np.arange(coordinates.size)
         own = block[places, coordinates]
         change = float(np.abs(own - self.diagonal[coordinates]).max(initial=0.0))
-        square = block[:, coordinates]
+        square = block if coordinates.size == self.size else block[:, coordinates]
         self.noise = max(self.noise, float(np.abs(square - square.T).max(initial=0.0)))
         changed = False
         if self.exact:
@@ -291,6 +293,9 @@ class HessianRows:
             self.diagonal[coordinates] = own
             changed = True
         needed = self._used + coordinates.size
+        if needed == len(block) == self.size:
+            self._store, self._slot, self._used = block, places, needed
+            return changed
         if needed > len(self._store):
             more = max(_GROWTH, len(self._store) // 2)
             grown = np.empty((min(self.size, max(needed, len(self._store) + more)), self.size))

@@ -37,8 +37,9 @@ from sparsemodel.numerics.objectives.regression import RegressionObjective
 from sparsemodel.numerics.support.closures import best_closed, closed_changes
 from sparsemodel.numerics.support.units import descent_gradient
 
-_DRIFT = 1.0 / 3.0
-"""Share of all curvature that may have changed before the Hessian is taken anew."""
+_DRIFT, EXACTLY, _CALLS = 1.0 / 3.0, 0.05, 2**15
+"""Shares of all curvature that may have changed before the Hessian is taken anew: while others are
+searched, and before a search ends or where the data are few numbers, which cost calls only."""
 _STIFF = 1e4
 """Curvature of linear equations in a model, in units of the largest other one."""
 _ALIKE = 1e3
@@ -84,6 +85,9 @@ class ExchangeModels:
         self._stood: tuple[Point, float, bool] | None = None
         self._lines = lines_of(objective) if self._index is None else None
         self._along = True
+        terms = objective.form.terms if isinstance(objective.form, SparseRegression) else ()
+        few = sum(term.design.entries for term in terms) <= _CALLS
+        self._drift = EXACTLY if few else _DRIFT
 
     @property
     def searchable(self) -> bool:
@@ -114,8 +118,9 @@ class ExchangeModels:
         """Return whether one curvature stands for those of several columns of a variable."""
         return self._shared is not None
 
-    def renew(self, point: Point, drift: float = _DRIFT) -> bool:
+    def renew(self, point: Point, drift: float | None = None) -> bool:
         """Take the Hessian at ``point`` if its curvatures have changed by that share."""
+        drift = self._drift if drift is None else drift
         objective, shared, before = self._objective, None, self._shared
         if len(objective.shape) > 1 and not has_common_hessian(objective):
             shared = shared_curvature(cast("RegressionObjective", objective), point)
@@ -232,9 +237,8 @@ class ExchangeModels:
         supports, w = search.runners_up(many)
         rows, x = search.rows, w * search.rows.scale[supports]
         if free.size:
-            moved = rows.free_changes(supports, x) - rows.free_changes(
-                here[None], point.x[here][None]
-            )
+            before = rows.free_changes(here[None], point.x[here][None])
+            moved = rows.free_changes(supports, x) - before
             supports = np.hstack([supports, np.broadcast_to(free, moved.shape)])
             x = np.hstack([x, point.x[free] + moved])
         return supports, x

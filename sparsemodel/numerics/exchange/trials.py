@@ -18,7 +18,7 @@ from sparsemodel.interfaces import (
     priced,
 )
 from sparsemodel.numerics.exchange import greedy, swaps
-from sparsemodel.numerics.exchange.models import ExchangeModels
+from sparsemodel.numerics.exchange.models import EXACTLY, ExchangeModels
 from sparsemodel.numerics.exchange.quadratics.rounds import (
     Rounds,
     markedly_lower,
@@ -28,7 +28,7 @@ from sparsemodel.numerics.exchange.quadratics.rounds import (
 from sparsemodel.numerics.exchange.quadratics.runners_up import Comparison
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.side_by_side import RANKED, lowest_first, side_by_side
-from sparsemodel.numerics.exchange.swaps import allowed, share_left, steady, telling
+from sparsemodel.numerics.exchange.swaps import Known, allowed, share_left, steady, telling
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 from sparsemodel.numerics.support.thresholding import thresholded
 
@@ -51,8 +51,6 @@ _CHANGES = 10
 _FAR, _REACH = 2**20, 24
 """Changes of a descent in a model at first, and at least: half of those of one that led no lower,
 twice as many after one that did."""
-_EXACTLY = 0.05
-"""Change of the curvatures, as a share, after which a search does not end without another look."""
 _SEPARATED, _STEPS = 0.01, 2000
 """What is left of the objective, as a share, where classes are nearly separable, and steps of IIHT
 to a support, at most."""
@@ -81,13 +79,15 @@ class ExchangeTrials:
         candidates: int,
         over: Callable[[], bool],
     ) -> None:
-        self._objective, self._restricted = objective, restricted
+        self._objective = objective
+        constrained = objective.form.constrained
+        self._restricted = restricted if constrained else Known(objective, restricted)
         self._candidates, self._over = candidates, over
         self._models = ExchangeModels(objective)
         self._origin = objective.origin().value
         self._most = min(objective.cardinality.budget, objective.cardinality.units)
         self._around: tuple[Point, ExchangeSearch | None] | None = None
-        sparsity, constrained = objective.cardinality, objective.form.constrained
+        sparsity = objective.cardinality
         bare, grouped = sparsity.bare and not constrained, sparsity.groups is not None
         self._plain, self._grouped = bare and not grouped, bare and grouped and steady(objective)
         form = objective.form
@@ -109,6 +109,9 @@ class ExchangeTrials:
 
     def debiased(self, point: Point) -> Point:
         """Return the minimiser over the support of ``point``, to full accuracy."""
+        nothing = not point.support.size and not self._objective.form.constrained
+        if nothing or point.memo.minimised:
+            return point
         found = self._restricted(self._objective, point.support, point)
         same = found.normal is None and np.array_equal(found.x, point.x)
         if same and np.isfinite(found.value + point.value):
@@ -136,7 +139,7 @@ class ExchangeTrials:
         if following is not None or not thorough or self._over():
             return following
         rough = self._models.shared and not self.clear(point)  # as the model was
-        return self._one_change(point, rough) if self._models.renew(point, _EXACTLY) else None
+        return self._one_change(point, rough) if self._models.renew(point, EXACTLY) else None
 
     def _changed(self, point: Point, thorough: bool) -> Point | None:
         """Return a better point by a descent in the model, or else by one change."""
@@ -205,7 +208,7 @@ class ExchangeTrials:
         """Descend from the best of the supports that the model ranks next, if that is better.
 
         The objective judges all of them: the model may promise a loss where it falls. It need not
-        where leaps cost something and the loss is one of labels, whose curvature changes slowly.
+        where leaps cost much and the loss is one of labels, whose curvature changes slowly.
         """
         rounds.descended(self._spent)
         if not self._plain or self._objective.quadratic or rounds.enough or self.clear(point):
@@ -258,9 +261,9 @@ class ExchangeTrials:
 
     def _best(self, point: Point, starts: Iterable[Point], rounds: Rounds) -> Point | None:
         """Return the best end of descents, where that is better than ``point``."""
-        best = point
+        best, home = point, b"" if self.rare else self._counted(point).tobytes()
         for start in starts:
-            found = self._descended(start, rounds)
+            found = self._descended(start, rounds, home)
             best = found if self.better(found, best) else best
             if self._too_long(rounds):
                 break
@@ -291,16 +294,16 @@ class ExchangeTrials:
             self._around = (point, self._models.search(point, self._most))
         return self._around[1]
 
-    def _descended(self, point: Point, rounds: Rounds) -> Point:
-        self._reach = _FAR
+    def _descended(self, point: Point, rounds: Rounds, home: bytes = b"") -> Point:
+        self._reach, here = _FAR, self._counted(point).tobytes()
         for _ in range(_CHANGES + 2 * self._objective.cardinality.budget):
             following = self.improved(point, thorough=False)
             if following is None:
                 break
-            point = following
-            if rounds.known(self._counted(point).tobytes()) or self._too_long(rounds):
+            point, here = following, self._counted(following).tobytes()
+            if here == home or rounds.known(here) or self._too_long(rounds):
                 break
-        rounds.note(self._counted(point).tobytes())
+        rounds.note(here)
         return point
 
     @property
@@ -311,7 +314,8 @@ class ExchangeTrials:
         return self._over() or rounds.spend(self._spent)
 
     def _counted(self, point: Point) -> IntArray:
-        return point.support[self._objective.cardinality.counted[point.support]]
+        sparsity, support = self._objective.cardinality, point.support
+        return support[sparsity.counted[support]] if sparsity.free.size else support
 
     def better(self, new: Point, old: Point) -> bool:
         """Return whether one point is better than another by more than rounding."""

@@ -103,7 +103,7 @@ def _columns(objective: Objective, support: IntArray) -> list[FloatArray] | None
 def _newton_step(hessian: FloatArray, gradient: FloatArray) -> FloatArray | None:
     """Return ``-H^{-1} g``; None unless the Hessian is safely positive definite."""
     diagonal = hessian.diagonal()
-    if not diagonal.min() > 0.0:
+    if not min(diagonal.tolist()) > 0.0:
         return None
     d = np.sqrt(diagonal)
     inverse = safe_inverse(hessian / d / d[:, None], SMALL_PIVOT**2)
@@ -120,8 +120,8 @@ def safe_inverse(matrix: FloatArray, least: float) -> FloatArray | None:
         inverse = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
-    own = inverse.diagonal()
-    return inverse if own.min() > 0.0 and own.max() * least < 1.0 else None
+    own = inverse.diagonal().tolist()
+    return inverse if all(one > 0.0 and one * least < 1.0 for one in own) else None
 
 
 def safe_inverses(matrices: FloatArray, least: float) -> tuple[FloatArray, BoolArray]:

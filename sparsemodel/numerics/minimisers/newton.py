@@ -94,6 +94,7 @@ def minimise_on_support(
     direct = 0 < support.size <= DIRECT_LIMIT
     quick = minimise_few(objective, support, start, goal) if direct else None
     if quick is not None:
+        quick.memo.minimised = tol is None
         return quick
     point = objective.point(support, start.x[support])
     if not support.size:

@@ -15,7 +15,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     coordinate_scores,
 )
-from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.support.hard_threshold import highest
 
 _UNIT = 2.0**-53
 _SINGLE = 16.0 * _UNIT
@@ -71,7 +71,7 @@ class StrongConvexityBound:
         if sparsity.free.size:
             value -= float(scores[sparsity.free].sum())
         units = sparsity.unit_scores(scores)
-        best = units[top_k(units, sparsity.budget)]
+        best = highest(units, sparsity.budget)
         return value - float(np.maximum(best - sparsity.price, 0.0).sum())
 
     def pull(self, pulls: tuple[FloatArray, ...]) -> float:

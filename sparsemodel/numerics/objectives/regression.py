@@ -102,8 +102,6 @@ class RegressionObjective(OfRegression):
         self._ridge = form.ridge
         self._cheap = all(Access.COLUMNS in term.design.access for term in form.terms)
         self._columns = SupportColumns(form.terms)
-        ridged = form.ridge[form.sparsity.counted]
-        self._has_bound = ridged.size > 0 and bool(np.all(ridged > 0.0))
         self.bounds = BestBound()
         self._last_read: list[Point] = []
 
@@ -158,6 +156,8 @@ class RegressionObjective(OfRegression):
         total = self._form.constant
         for term, z in zip(self._form.terms, predictions, strict=True):
             total += term.loss.total(margins(term, z), term.target, term.weights)
+        if not support.size:
+            return total
         # Not ridge times squares: those of small coefficients underflow.
         rooted = rowwise(np.sqrt(self._ridge[support]), values)
         return total + 0.5 * float(np.vdot(rooted, rooted))
@@ -190,9 +190,14 @@ class RegressionObjective(OfRegression):
         if merit <= self.bounds.value:  # proved already
             return
         left = gradient[self._ridge_bound.unpenalised]
-        if np.any(np.abs(left) > _BALANCED * self._ridge_bound.pull(pulls)):
+        if left.size and np.any(np.abs(left) > _BALANCED * self._ridge_bound.pull(pulls)):
             return
-        self.bounds.offer(at, merit, proved=not left.any())
+        self.bounds.offer(at, merit, proved=not (left.size and left.any()))
+
+    @cached_property
+    def _has_bound(self) -> bool:
+        ridged = self._ridge[self._form.sparsity.counted]
+        return ridged.size > 0 and bool(np.all(ridged > 0.0))
 
     @cached_property
     def _ridge_bound(self) -> StrongConvexityBound:

@@ -48,6 +48,14 @@ def top_k(scores: FloatArray, k: int) -> IntArray:
     return positions if candidates is None else candidates[positions]
 
 
+def highest(scores: FloatArray, k: int) -> FloatArray:
+    """Return the ``k`` largest ``scores``, in any order; all of them when ``k >= scores.size``."""
+    first = scores.size - k
+    if 0 < first < scores.size < _FEW * _BLOCKS * k:
+        return np.partition(scores, first)[first:]
+    return scores[top_k(scores, k)]
+
+
 def select(cardinality: Cardinality, x: FloatArray, *, k: int | None = None) -> IntArray:
     """Return the support of the nearest point to ``x`` with at most ``k`` units.
 

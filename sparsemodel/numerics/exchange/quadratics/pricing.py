@@ -29,7 +29,7 @@ from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.quadratics.ceilings import ceilings_of
 from sparsemodel.numerics.exchange.quadratics.tables import heights, largest, squares
-from sparsemodel.numerics.minimisers.few_columns import safe_inverses
+from sparsemodel.numerics.minimisers.few_columns import safe_inverse, safe_inverses
 
 _INDEPENDENT = 1e-9
 """Fraction of its curvature that a support must leave of a column that enters."""
@@ -69,9 +69,7 @@ class Exchanges:
     def __init__(
         self, rows: HessianRows, linear: FloatArray, columns: IntArray | None = None
     ) -> None:
-        self.rows = rows
-        self.columns = columns
-        self.linear = linear
+        self.rows, self.linear, self.columns = rows, linear, columns
         self._c = linear if columns is None else np.ascontiguousarray(linear[:, columns])
         self._d = rows.diagonal if columns is None else rows.diagonal[columns]
         self._clear()
@@ -324,12 +322,14 @@ class Exchanges:
 
     def reset(self, members: IntArray) -> None:
         """Start again from one support, leaving out members that the others make superfluous."""
-        self.reset_all(members[None])
-        if len(self.members):
+        block = self._row(members)
+        inverse = safe_inverse(block[:, members], self.guard)
+        if inverse is not None:
+            self._begin(members[None], block[None], inverse[None])
             return
         root = self.rows.inverse_root(self.coordinates(members))
         if root is not None:
-            self._begin(members[None], self._row(members)[None], (root @ root.T)[None])
+            self._begin(members[None], block[None], (root @ root.T)[None])
             self._sharpen(root)
             return
         self._clear()
@@ -385,7 +385,7 @@ class Exchanges:
 
     def tiled(self, times: int) -> Exchanges:
         """Return ``times`` copies of the only support, side by side."""
-        return self._with(lambda array: array.repeat(times, axis=0))
+        return self._with(lambda a: a.copy() if times == 1 else a.repeat(times, axis=0))
 
     def keep(self, chosen: IntArray) -> None:
         """Forget all supports but the ``chosen`` ones."""
