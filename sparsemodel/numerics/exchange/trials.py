@@ -82,7 +82,8 @@ class ExchangeTrials:
     ) -> None:
         self._objective, self._restricted = objective, restricted
         self._candidates, self._over = candidates, over
-        self._models = ExchangeModels(objective)
+        self.models = ExchangeModels(objective)
+        """What prices changes."""
         self._origin = objective.origin().value
         self._most = min(objective.cardinality.budget, objective.cardinality.units)
         self._around: tuple[Point, ExchangeSearch | None] | None = None
@@ -93,16 +94,6 @@ class ExchangeTrials:
         self._reach = _FAR  # changes from which the model still told the truth
         self._changes = 0  # of descents in models
         self._started = False  # afresh, thinned: the starts are always the same
-
-    @property
-    def searchable(self) -> bool:
-        """Whether perturbed supports are searched in a model."""
-        return self._models.searchable
-
-    @property
-    def rare(self) -> bool:
-        """Whether there are two models, with and without the loss along single coordinates."""
-        return self._models.rare
 
     def debiased(self, point: Point) -> Point:
         """Return the minimiser over the support of ``point``, to full accuracy."""
@@ -128,18 +119,18 @@ class ExchangeTrials:
         if not np.all(np.isfinite(self._objective.gradient(point))):
             return replace(point, value=np.nan)  # the data are not finite, which ends the run
         following = self._changed(point, thorough)
-        if following is None and thorough and not self._over() and self._models.turned():
+        if following is None and thorough and not self._over() and self.models.turned():
             following = self._changed(point, thorough)
         if following is not None or not thorough or self._over():
             return following
-        rough = self._models.shared and not self.clear(point)  # as the model was
-        return self._one_change(point, rough) if self._models.renew(point, _EXACTLY) else None
+        rough = self.models.shared and not self.clear(point)  # as the model was
+        return self._one_change(point, rough) if self.models.renew(point, _EXACTLY) else None
 
     def _changed(self, point: Point, thorough: bool) -> Point | None:
         """Return a better point by a descent in the model, or else by one change."""
         following, none = self._many_changes(point)
-        rough = thorough and self._models.shared and not self.clear(point)
-        if following is None and (rough or not none or self._models.rare):
+        rough = thorough and self.models.shared and not self.clear(point)
+        if following is None and (rough or not none or self.models.rare):
             following = self._one_change(point, rough)
         return following
 
@@ -147,7 +138,7 @@ class ExchangeTrials:
         """Return whether the support stands out in the model at ``point``, if that tells of it."""
         search = self._modelled(point)
         if self._grouped and share_left(self._objective, point) > _SEPARATED:
-            return self._models.contrast(point)[1]
+            return self.models.contrast(point)[1]
         return search is not None and search.clear
 
     def afresh(self, point: Point, rounds: Rounds) -> Point | None:
@@ -162,7 +153,9 @@ class ExchangeTrials:
         rounds.renew(self._spent)
         over = partial(self._too_long, rounds)
         how = (self._restricted, self.debiased, self.better, self._over)
-        ways = (self._grown, partial(greedy.merged, self._objective, *how), self._approached)
+        approached = partial(thresholded, self._objective, _STEPS, self._over)
+        merged = partial(greedy.merged, self._objective, *how)
+        ways = (self._grown, merged, lambda: self.debiased(approached()))
         starts = [start() for start in ways if not over()]
         starts.sort(key=lambda start: np.nan_to_num(start.value, nan=np.inf))  # time may be short
         found = self._best(point, starts, rounds)
@@ -187,9 +180,6 @@ class ExchangeTrials:
             found = self._descended(found, rounds)
         return self.debiased(found) if self.better(found, point) else None
 
-    def _approached(self) -> Point:
-        return self.debiased(thresholded(self._objective, _STEPS, self._over))
-
     def _grown(self) -> Point:
         how = (self._restricted, self._most, self._minimised_on, self.better, self._over)
         return greedy.grown(self._objective, *how)
@@ -199,23 +189,31 @@ class ExchangeTrials:
         return self._best(point, self._starts(point, rng, rounds), rounds)
 
     def beside(self, point: Point, rounds: Rounds) -> Point | None:
-        """Descend from the best of the supports that the model ranks next, if that is better.
-
-        The objective judges all of them: the model may promise a loss where it falls.
-        """
+        """Descend from the best of the supports that the model ranks next, if that is better."""
         rounds.descended(self._spent)
-        if not self._plain or self._objective.quadratic or rounds.enough or self.clear(point):
+        if rounds.enough or self._surrounded(point):
             return None
-        size, many = self._counted(point).size, side_by_side(self._objective, point.support.size)
-        found = self._models.runners_up(point, min(many, RANKED)) if many else None
-        if found is None:
-            return None
-        self._compared = point.support.tobytes() if many >= RANKED else None
-        lower = lowest_first(cast("RegressionObjective", self._objective), point.value, *found)
-        starts = (self._minimised_on(support[:size], point) for support in lower[:_FROM])
-        better = self._best(point, starts, rounds)
+        near = self.near(point, point.value)[:_FROM]
+        better = self._best(point, (self._minimised_on(some, point) for some in near), rounds)
         rounds.allow(0 if better is None else _WORTH)
         return better
+
+    def near(self, point: Point, bar: float = np.inf) -> list[IntArray]:
+        """Return supports that the model at ``point`` ranks next, by the objective on them.
+
+        The lowest first, where the objective comes below ``bar``: the model may promise a loss
+        where it falls. None where ``point`` stands out, prices are exact, or others than one limit
+        on single coordinates decide which are allowed.
+        """
+        if not self._plain or self._objective.quadratic or self.clear(point):
+            return []
+        many = side_by_side(self._objective, point.support.size)
+        found = self.models.runners_up(point, min(many, RANKED)) if many else None
+        if found is None:
+            return []
+        self._compared = point.support.tobytes() if many >= RANKED else None
+        lower = lowest_first(cast("RegressionObjective", self._objective), bar, *found)
+        return [np.sort(support) for support in lower]
 
     def conclusive(self, point: Point, rounds: Rounds) -> bool:
         """Return whether no other support is worth looking for, as it stands out or is judged."""
@@ -225,14 +223,19 @@ class ExchangeTrials:
         judged = self._compared == point.support.tobytes()
         if judged and search.contrast >= next(c for k, c in _SURE if search.size <= k):
             return True
-        alone = steady(self._objective) and not (self._models.rare or self._models.shared)
-        return alone and telling(self._objective, search.size) and search.surrounded
+        return self._surrounded(point)
+
+    def _surrounded(self, point: Point) -> bool:
+        """Return whether leaps cost so much in the model that none lowers the objective."""
+        alone = steady(self._objective) and not (self.models.rare or self.models.shared)
+        search = self._modelled(point) if alone else None
+        return search is not None and telling(self._objective, search.size) and search.surrounded
 
     def _none_better(self, point: Point, rounds: Rounds) -> bool:
         """Return whether enough searches have come back, where groups have exact prices."""
         if not (self._grouped and self._objective.quadratic):
             return False
-        searches = searches_for(self._models.contrast(point)[0])
+        searches = searches_for(self.models.contrast(point)[0])
         return rounds.none_better(self._counted(point).tobytes(), searches)
 
     def _modelled(self, point: Point) -> ExchangeSearch | None:
@@ -254,14 +257,14 @@ class ExchangeTrials:
         return None if best is point else self.debiased(best)
 
     def _starts(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> list[Point]:
-        if self._models.turned():
+        if self.models.turned():
             self._around = None
-        search, shared = self._search(point), self._models.shared
+        search, shared = self._search(point), self.models.shared
         ends, better = ([], False) if search is None else search.perturb(rng, self._over)
         fresh = [end for end in dict.fromkeys(ends) if not rounds.known(end)]
         if search is None or (shared and not fresh):
             rounds.count([], better=False, searches=_TRIED if shared else 1)
-            return [greedy.redrawn(self._objective, self._models, point, self._minimised, rng)]
+            return [greedy.redrawn(self._objective, self.models, point, self._minimised, rng)]
         # A model that columns share says as much as a few trials.
         rounds.count([] if shared else ends, better=False, searches=_JUDGED if shared else 0)
         if better:
@@ -272,14 +275,13 @@ class ExchangeTrials:
     def _search(self, point: Point) -> ExchangeSearch | None:
         """Return the search in the model at ``point``, as its perturbations have left it."""
         if self._around is None or self._around[0] is not point:
-            self._around = (point, self._models.search(point, self._most))
+            self._around = (point, self.models.search(point, self._most))
         return self._around[1]
 
     def _descended(self, point: Point, rounds: Rounds) -> Point:
         self._reach = _FAR
         for _ in range(_CHANGES + 2 * self._objective.cardinality.budget):
-            following = self.improved(point, thorough=False)
-            if following is None:
+            if (following := self.improved(point, thorough=False)) is None:
                 break
             point = following
             if rounds.known(self._counted(point).tobytes()) or self._too_long(rounds):
@@ -314,7 +316,7 @@ class ExchangeTrials:
         """
         size = self._counted(point).size
         more = swaps.filling(self._objective, point, self._most, self._most - size)
-        search = self._models.search(point, size + more)
+        search = self.models.search(point, size + more)
         if search is None:
             return None, False
         before = search.gain
@@ -338,13 +340,13 @@ class ExchangeTrials:
         active = sparsity.active_units(point.x)
         point = swaps.without_zeros(self._objective, point, active)
         if sparsity.order is not None:
-            return self._first_better(point, self._models.closed_changes(point, self._candidates))
+            return self._first_better(point, self.models.closed_changes(point, self._candidates))
         room = min(sparsity.budget, sparsity.units) - active.size
         if room > 0 and (filled := self._filled(point, active, room)) is not None:
             return filled
         if not active.size:
             return None
-        units, costs, gains = self._models.exchanges(point)
+        units, costs, gains = self.models.exchanges(point)
         if sparsity.layers or sparsity.knapsacks:
             gains[~sparsity.exchangeable(units)] = -np.inf
         prices, box = sparsity.prices, self._objective.form.box
@@ -378,7 +380,7 @@ class ExchangeTrials:
 
     def _filled(self, point: Point, active: IntArray, room: int) -> Point | None:
         sparsity = self._objective.cardinality
-        gains = self._models.insertions(point) - sparsity.unit_price
+        gains = self.models.insertions(point) - sparsity.unit_price
         gains[~sparsity.room(active)] = 0.0
         block = 1 if sparsity.priced else max(1, room // 3)
         fillings = swaps.fillings(gains, block, self._candidates)
@@ -389,8 +391,8 @@ class ExchangeTrials:
         tol = _ROUGH * share_left(self._objective, start)
         return self._restricted(self._objective, support, start, tol=tol)
 
-    def _minimised_on(self, counted: IntArray, start: Point, tol: float = _ROUGH) -> Point:
-        support = np.sort(np.concatenate([counted, self._objective.cardinality.free]))
+    def _minimised_on(self, chosen: IntArray, start: Point, tol: float = _ROUGH) -> Point:
+        support = np.union1d(chosen, self._objective.cardinality.free)
         tol *= share_left(self._objective, start)
         return self._restricted(self._objective, support, start, tol=tol)
 

@@ -74,7 +74,7 @@ class ExchangeSearch:
         self._most, self._price = most, 2.0 * price
         self._current = Exchanges(rows, linear)
         self._contrast: tuple[Exchanges, bytes, float] | None = None
-        self._apart: bytes | None = None  # the support from which leaps cost much
+        self._apart = (b"", False)  # a support, and whether leaps from there cost much
         self._easy = True  # until searches of few columns end at several supports
         self.exchanges = 0
         """Changes of descents so far."""
@@ -131,7 +131,7 @@ class ExchangeSearch:
     @property
     def apart(self) -> bool:
         """Return whether the support stands out, or :meth:`leap` found that leaps cost much."""
-        return self.clear or self._apart == self.support.tobytes()
+        return self.clear or self._apart == (self.support.tobytes(), True)
 
     @property
     def sure(self) -> int:
@@ -251,18 +251,21 @@ class ExchangeSearch:
         return more if self.rows.ahead(more) else best
 
     def leap(self) -> bool:
-        """Make two or three exchanges that gain something together; False where none do."""
+        """Make two exchanges that gain something together; False where none do."""
         if self.size < 2:
             return False
         leap = best_leap(self._current, far_from(self.likeness))
-        self._apart = self.support.tobytes() if leap.far else None
+        self._apart = (self.support.tobytes(), leap.far)
         there = self._current.coordinates(leap.members)
         return leap.gain > self._threshold(self._current) and self.replaced(there)
 
     @property
     def surrounded(self) -> bool:
         """Return whether leaps cost so much that none lowers the loss that this is a model of."""
-        return best_leap(self._current, far_from(self.likeness, exact=False)).far
+        if self._apart[0] != (here := self.support.tobytes()):
+            least = far_from(self.likeness, exact=False)
+            self._apart = (here, math.isfinite(least) and best_leap(self._current, least).far)
+        return self._apart[1]
 
     def swing(self, over: Callable[[], bool]) -> bool:
         """Replace several members at a time; True when that leads to a better support.
@@ -351,9 +354,8 @@ class ExchangeSearch:
     ) -> tuple[list[bytes], bool]:
         """Search from perturbed copies of the support, and go to a better one if that is found.
 
-        From ``most`` copies, where more would take longer.
-        Returns the supports that the searches ended at as bytes of sorted coordinates, best first,
-        and whether the best of them is better than where they began.
+        From ``most`` copies, where more would take longer. Returns where they ended as bytes of
+        sorted coordinates, best first, and whether the best is better than where they began.
         """
         here = self._current
         values, ends = self.perturbed(rng, over, most)
@@ -361,8 +363,7 @@ class ExchangeSearch:
         if values[0] > here.explained[0] + self._threshold(here):
             trial = here.tiled(1)
             trial.reset(places_of(here, ends[0]))
-            better = _worth(trial, self._price) > self.gain + self._threshold(here)
-            if better:
+            if better := _worth(trial, self._price) > self.gain + self._threshold(here):
                 self._current = trial
         return [end.tobytes() for end in ends], better
 
@@ -371,11 +372,10 @@ class ExchangeSearch:
     ) -> tuple[FloatArray, IntArray]:
         """Return where searches from perturbed copies of the support end, best first.
 
-        What each support lowers twice the objective by, and its sorted coordinates; of ``most``
-        copies where more would take longer. With many columns those that promise most are searched
-        first, and all of them from the ends of that. Where there are several ends more columns
-        are searched from then on, or all of them if members resemble others, and searches in few
-        columns count half.
+        What each lowers twice the objective by, and its sorted coordinates. Of many columns those
+        that promise most are searched first, and all of them from the ends of that. Where there are
+        several ends more columns are searched from then on, or all of them if members resemble
+        others, and searches in few columns count half.
         """
         here, among = self._current, None
         if self._easy or self.likeness <= _ALIKE:
