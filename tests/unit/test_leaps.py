@@ -152,7 +152,7 @@ def test_leaps_in_a_model_tell_as_much_where_curvatures_are_bounded(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(ExchangeTrials, "near", None)  # nor are those that the model ranks next judged
+        patch.setattr(ExchangeTrials, "near", None)  # nothing is judged either
         assert perturbations(patch, chances(sm.logistic_loss, 400, seed)) == 0
     with monkeypatch.context() as patch:
         patch.setattr(ExchangeSearch, "surrounded", False)
