@@ -120,9 +120,9 @@ class Exchange(IterativeBackend[ExchangeState]):
     Quadratics without constraints: ``k`` passes at most for the first support (as one product of
     matrices where all of ``H`` is formed), half a pass for a column that enters for the first
     time, :math:`O(k p)` for an exchange; ``8 k p`` bytes and as many for each column ever seen.
-    Where no exchange is left, two or three together are looked at, those that begin with the best
-    single ones, if there are ten observations for each unit; a support from which they cost much is
-    not perturbed with the usual effort. Then a short proof is tried, if the context offers one
+    Where no exchange is left, two together are looked at, those that begin with the best single
+    ones, if there are ten observations for each unit; a support from which they cost much is not
+    perturbed with the usual effort. Then a short proof is tried, if the context offers one
     (``Context.proof``); a proved support is not perturbed. Nor is one that stands out: every
     exchange costs five times what any other coordinate gains, and no member is correlated with one
     outside by more than 0.9 (2.5 times up to 0.8, 0.75 times up to 0.4), in the model where
@@ -222,8 +222,8 @@ class Exchange(IterativeBackend[ExchangeState]):
             )
             plain = sparsity.plain and not objective.form.constrained
             exact = objective.quadratic and sparsity.groups is not None and plain
-            share = _GROUPED if exact else _DEAR if trials.searchable else _DEARER
-            share = 1.0 if trials.rare else share  # for two models
+            share = _GROUPED if exact else _DEAR if trials.models.searchable else _DEARER
+            share = 1.0 if trials.models.rare else share  # for two models
             rounds = Rounds(share * effort, self.rounds, patience)
             return ExchangeState(trials.debiased(point), trials, rounds)
         most = min(sparsity.budget, sparsity.units)

@@ -25,7 +25,6 @@ from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.removal import removal_costs, separation
-from sparsemodel.numerics.exchange.side_by_side import lowest_near
 from sparsemodel.numerics.exchange.support_factor import SupportFactor, exactly_priced
 from sparsemodel.numerics.exchange.swaps import (
     first_improvement,
@@ -107,7 +106,6 @@ __all__ = [
     "insertion_scores",
     "insertions",
     "inside",
-    "lowest_near",
     "margins",
     "mean_curvature",
     "minimise_on_support",

@@ -14,7 +14,6 @@ from sparsemodel.numerics import (
     RegressionObjective,
     Rounds,
     SupportBeam,
-    lowest_near,
     minimise_on_support,
     minimise_restricted,
 )
@@ -188,10 +187,11 @@ def test_none_are_near_where_they_are_not_looked_for(held: str) -> None:
     goal = sm.minimize(sm.huber_loss(A @ w, y) + sm.ridge(w, 1e-2))
     objective = RegressionObjective(sm.Problem(goal, sm.card(w, groups=groups) <= 2).form)
     support = np.array([], dtype=int) if held == "nothing" else np.array([5])
-    assert not lowest_near(objective, minimise_restricted(objective, support, objective.origin()))
+    trials = ExchangeTrials(objective, minimise_restricted, 6, lambda: False)
+    assert not trials.near(minimise_restricted(objective, support, objective.origin()))
     if held == "nothing":
         point = minimise_restricted(objective, np.array([40, 80]), objective.origin())
-        assert len(lowest_near(objective, point)) > 60
+        assert len(trials.near(point)) > 60
 
 
 def test_no_more_are_judged_than_memory_holds_and_none_of_other_losses() -> None:

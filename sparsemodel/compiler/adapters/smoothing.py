@@ -27,7 +27,7 @@ from sparsemodel.interfaces import (
     Term,
     priced,
 )
-from sparsemodel.numerics import RegressionObjective, lowest_near, margins
+from sparsemodel.numerics import ExchangeTrials, RegressionObjective, margins
 
 LEVELS = (1.0, 0.4, 0.05)
 """Smoothing of the problems in a row, in units of the typical distance from the kinks. With much,
@@ -116,12 +116,12 @@ def _judged(
     last.pop(exact.support.tobytes(), None)
     supports = [np.frombuffer(name, dtype=np.intp) for name in list(last)[:_LAST]]
     found: Point | None = _better(exact, objective, supports, context) or exact
+    trials = ExchangeTrials(smooth, context.restricted, _NEXT, context.limits.expired)
     while found is not None and not context.limits.expired():
         exact = found
         start = smooth.point(exact.support, exact.x[exact.support])
         start = context.restricted(smooth, exact.support, start)
-        near = lowest_near(cast("RegressionObjective", smooth), start)[:_NEXT]
-        found = _better(exact, objective, near, context)
+        found = _better(exact, objective, trials.near(start)[:_NEXT], context)
     return exact
 
 

@@ -14,12 +14,10 @@ from sparsemodel.interfaces import (
     IntArray,
     Loss,
     Objective,
-    Point,
     SparseRegression,
     Term,
 )
 from sparsemodel.numerics.curvatures.curvature import cheap_columns
-from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.minimisers.few_columns import SMALL_PIVOT, safe_inverses
 from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
 
@@ -99,25 +97,6 @@ def _least(
         if not left.size:
             break
     return np.asarray(least)
-
-
-def lowest_near(objective: RegressionObjective, point: Point) -> list[IntArray]:
-    """Return supports that a model at ``point`` ranks next, by the objective on them.
-
-    Sorted coordinates, the lowest first; none where ``point`` stands out, or where limits other
-    than one on single coordinates, prices or constraints decide which are allowed.
-    """
-    sparsity = objective.cardinality
-    if sparsity.groups is not None or not sparsity.bare or objective.form.constrained:
-        return []
-    models, many = ExchangeModels(objective), side_by_side(objective, point.support.size)
-    search = models.search(point, point.support.size) if many else None
-    if search is None or search.clear or not search.size:
-        return []
-    found = models.runners_up(point, min(many, RANKED))
-    if found is None:
-        return []
-    return [np.sort(support) for support in lowest_first(objective, np.inf, *found)]
 
 
 def _stepped(

@@ -83,7 +83,8 @@ class ExchangeTrials:
         constrained = objective.form.constrained
         self._restricted = restricted if constrained else Known(objective, restricted)
         self._candidates, self._over = candidates, over
-        self._models = ExchangeModels(objective)
+        self.models = ExchangeModels(objective)
+        """What prices changes."""
         self._origin = objective.origin().value
         self._most = min(objective.cardinality.budget, objective.cardinality.units)
         self._around: tuple[Point, ExchangeSearch | None] | None = None
@@ -96,16 +97,6 @@ class ExchangeTrials:
         self._reach = _FAR  # changes from which the model still told the truth
         self._changes = 0  # of descents in models
         self._started = False  # afresh, thinned: the starts are always the same
-
-    @property
-    def searchable(self) -> bool:
-        """Whether perturbed supports are searched in a model."""
-        return self._models.searchable
-
-    @property
-    def rare(self) -> bool:
-        """Whether there are two models, with and without the loss along single coordinates."""
-        return self._models.rare
 
     def debiased(self, point: Point) -> Point:
         """Return the minimiser over the support of ``point``, to full accuracy."""
@@ -134,18 +125,18 @@ class ExchangeTrials:
         if not np.all(np.isfinite(self._objective.gradient(point))):
             return replace(point, value=np.nan)  # the data are not finite, which ends the run
         following = self._changed(point, thorough)
-        if following is None and thorough and not self._over() and self._models.turned():
+        if following is None and thorough and not self._over() and self.models.turned():
             following = self._changed(point, thorough)
         if following is not None or not thorough or self._over():
             return following
-        rough = self._models.shared and not self.clear(point)  # as the model was
-        return self._one_change(point, rough) if self._models.renew(point, EXACTLY) else None
+        rough = self.models.shared and not self.clear(point)  # as the model was
+        return self._one_change(point, rough) if self.models.renew(point, EXACTLY) else None
 
     def _changed(self, point: Point, thorough: bool) -> Point | None:
         """Return a better point by a descent in the model, or else by one change."""
         following, none = self._many_changes(point)
-        rough = thorough and self._models.shared and not self.clear(point)
-        if following is None and (rough or not none or self._models.rare):
+        rough = thorough and self.models.shared and not self.clear(point)
+        if following is None and (rough or not none or self.models.rare):
             following = self._one_change(point, rough)
         return following
 
@@ -153,7 +144,7 @@ class ExchangeTrials:
         """Return whether the support stands out in the model at ``point``, if that tells of it."""
         search = self._modelled(point)
         if self._grouped and share_left(self._objective, point) > _SEPARATED:
-            return self._models.contrast(point)[1]
+            return self.models.contrast(point)[1]
         return search is not None and search.clear
 
     def afresh(self, point: Point, rounds: Rounds) -> Point | None:
@@ -168,7 +159,9 @@ class ExchangeTrials:
         rounds.renew(self._spent)
         over = partial(self._too_long, rounds)
         how = (self._restricted, self.debiased, self.better, self._over)
-        ways = (self._grown, partial(greedy.merged, self._objective, *how), self._approached)
+        approached = partial(thresholded, self._objective, _STEPS, self._over)
+        merged = partial(greedy.merged, self._objective, *how)
+        ways = (self._grown, merged, lambda: self.debiased(approached()))
         starts = [start() for start in ways if not over()]
         starts.sort(key=lambda start: np.nan_to_num(start.value, nan=np.inf))  # time may be short
         found = self._best(point, starts, rounds)
@@ -193,9 +186,6 @@ class ExchangeTrials:
             found = self._descended(found, rounds)
         return self.debiased(found) if self.better(found, point) else None
 
-    def _approached(self) -> Point:
-        return self.debiased(thresholded(self._objective, _STEPS, self._over))
-
     def _grown(self) -> Point:
         how = (self._restricted, self._most, self._minimised_on, self.better, self._over)
         return greedy.grown(self._objective, *how)
@@ -205,28 +195,31 @@ class ExchangeTrials:
         return self._best(point, self._starts(point, rng, rounds), rounds)
 
     def beside(self, point: Point, rounds: Rounds) -> Point | None:
-        """Descend from the best of the supports that the model ranks next, if that is better.
-
-        The objective judges all of them: the model may promise a loss where it falls. It need not
-        where leaps cost much and the loss is one of labels, whose curvature changes slowly.
-        """
+        """Descend from the best of the supports that the model ranks next, if that is better."""
         rounds.descended(self._spent)
-        if not self._plain or self._objective.quadratic or rounds.enough or self.clear(point):
+        if rounds.enough or self._told(point):
             return None
-        comparison = self._comparison(point) if self._labels else None
-        if comparison is not None and comparison.enclosed:
-            self._compared = point.support.tobytes()
-            return None
-        size, many = self._counted(point).size, side_by_side(self._objective, point.support.size)
-        found = self._models.runners_up(point, min(many, RANKED)) if many else None
-        if found is None:
-            return None
-        self._compared = point.support.tobytes() if many >= RANKED else None
-        lower = lowest_first(cast("RegressionObjective", self._objective), point.value, *found)
-        starts = (self._minimised_on(support[:size], point) for support in lower[:_FROM])
-        better = self._best(point, starts, rounds)
+        near = self.near(point, point.value)[:_FROM]
+        better = self._best(point, (self._minimised_on(some, point) for some in near), rounds)
         rounds.allow(0 if better is None else _WORTH)
         return better
+
+    def near(self, point: Point, bar: float = np.inf) -> list[IntArray]:
+        """Return supports that the model at ``point`` ranks next, by the objective on them.
+
+        The lowest first, where the objective comes below ``bar``: the model may promise a loss
+        where it falls. None where ``point`` stands out, prices are exact, or others than one limit
+        on single coordinates decide which are allowed.
+        """
+        if not self._plain or self._objective.quadratic or self.clear(point):
+            return []
+        many = side_by_side(self._objective, point.support.size)
+        found = self.models.runners_up(point, min(many, RANKED)) if many else None
+        if found is None:
+            return []
+        self._compared = point.support.tobytes() if many >= RANKED else None
+        lower = lowest_first(cast("RegressionObjective", self._objective), bar, *found)
+        return [np.sort(support) for support in lower]
 
     def conclusive(self, point: Point, rounds: Rounds) -> bool:
         """Return whether no other support is worth looking for, as it stands out or is judged."""
@@ -239,19 +232,29 @@ class ExchangeTrials:
         comparison = self._comparison(point)
         return comparison is not None and comparison.surrounded
 
+    def _told(self, point: Point) -> bool:
+        """Return whether leaps cost so much in the model that no support beside is lower.
+
+        Less is enough where the loss is one of labels, whose curvature changes slowly.
+        """
+        comparison = self._comparison(point)
+        if comparison is not None and self._labels and comparison.enclosed:
+            self._compared = point.support.tobytes()
+            return True
+        return comparison is not None and comparison.surrounded
+
     def _comparison(self, point: Point) -> Comparison | None:
         """Return how others compare in the model, where that tells of supports elsewhere."""
-        search = self._modelled(point)
-        alone = steady(self._objective) and not (self._models.rare or self._models.shared)
-        if search is None or not (alone and telling(self._objective, search.size)):
-            return None
-        return search.comparison
+        alone = steady(self._objective) and not (self.models.rare or self.models.shared)
+        search = self._modelled(point) if alone else None
+        told = search is None or telling(self._objective, search.size)
+        return search.comparison if search is not None and told else None
 
     def _none_better(self, point: Point, rounds: Rounds) -> bool:
         """Return whether enough searches have come back, where groups have exact prices."""
         if not (self._grouped and self._objective.quadratic):
             return False
-        searches = searches_for(self._models.contrast(point)[0])
+        searches = searches_for(self.models.contrast(point)[0])
         return rounds.none_better(self._counted(point).tobytes(), searches)
 
     def _modelled(self, point: Point) -> ExchangeSearch | None:
@@ -261,7 +264,7 @@ class ExchangeTrials:
 
     def _best(self, point: Point, starts: Iterable[Point], rounds: Rounds) -> Point | None:
         """Return the best end of descents, where that is better than ``point``."""
-        best, home = point, b"" if self.rare else self._counted(point).tobytes()
+        best, home = point, b"" if self.models.rare else self._counted(point).tobytes()
         for start in starts:
             found = self._descended(start, rounds, home)
             best = found if self.better(found, best) else best
@@ -273,14 +276,14 @@ class ExchangeTrials:
         return None if best is point else self.debiased(best)
 
     def _starts(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> list[Point]:
-        if self._models.turned():
+        if self.models.turned():
             self._around = None
-        search, shared = self._search(point), self._models.shared
+        search, shared = self._search(point), self.models.shared
         ends, better = ([], False) if search is None else search.perturb(rng, self._over)
         fresh = [end for end in dict.fromkeys(ends) if not rounds.known(end)]
         if search is None or (shared and not fresh):
             rounds.count([], better=False, searches=_TRIED if shared else 1)
-            return [greedy.redrawn(self._objective, self._models, point, self._minimised, rng)]
+            return [greedy.redrawn(self._objective, self.models, point, self._minimised, rng)]
         # A model that columns share says as much as a few trials.
         rounds.count([] if shared else ends, better=False, searches=_JUDGED if shared else 0)
         if better:
@@ -291,14 +294,13 @@ class ExchangeTrials:
     def _search(self, point: Point) -> ExchangeSearch | None:
         """Return the search in the model at ``point``, as its perturbations have left it."""
         if self._around is None or self._around[0] is not point:
-            self._around = (point, self._models.search(point, self._most))
+            self._around = (point, self.models.search(point, self._most))
         return self._around[1]
 
     def _descended(self, point: Point, rounds: Rounds, home: bytes = b"") -> Point:
         self._reach, here = _FAR, self._counted(point).tobytes()
         for _ in range(_CHANGES + 2 * self._objective.cardinality.budget):
-            following = self.improved(point, thorough=False)
-            if following is None:
+            if (following := self.improved(point, thorough=False)) is None:
                 break
             point, here = following, self._counted(following).tobytes()
             if here == home or rounds.known(here) or self._too_long(rounds):
@@ -334,7 +336,7 @@ class ExchangeTrials:
         """
         size = self._counted(point).size
         more = swaps.filling(self._objective, point, self._most, self._most - size)
-        search = self._models.search(point, size + more)
+        search = self.models.search(point, size + more)
         if search is None:
             return None, False
         before = search.gain
@@ -358,14 +360,14 @@ class ExchangeTrials:
         active = sparsity.active_units(point.x)
         point = swaps.without_zeros(self._objective, point, active)
         if sparsity.order is not None:
-            return self._first_better(point, self._models.closed_changes(point, self._candidates))
+            return self._first_better(point, self.models.closed_changes(point, self._candidates))
         room = min(sparsity.budget, sparsity.units) - active.size
         if room > 0 and (filled := self._filled(point, active, room)) is not None:
             return filled
         if not active.size:
             return None
-        priced = self._models.exchanges(point)
-        promising = swaps.changes(self._objective, point, *priced, self._candidates, rough)
+        found = self.models.exchanges(point)
+        promising = swaps.changes(self._objective, point, *found, self._candidates, rough)
         return self._first_better(point, promising)
 
     def _first_better(self, point: Point, supports: Iterable[IntArray]) -> Point | None:
@@ -380,19 +382,17 @@ class ExchangeTrials:
 
     def _filled(self, point: Point, active: IntArray, room: int) -> Point | None:
         sparsity = self._objective.cardinality
-        gains = self._models.insertions(point) - sparsity.unit_price
+        gains = self.models.insertions(point) - sparsity.unit_price
         gains[~sparsity.room(active)] = 0.0
         block = 1 if sparsity.priced else max(1, room // 3)
         fillings = swaps.fillings(gains, block, self._candidates)
         return self._first_better(point, (allowed(sparsity, active, more) for more in fillings))
 
     def _minimised(self, units: IntArray, start: Point) -> Point:
-        support = self._objective.cardinality.coordinates(units)
-        tol = _ROUGH * share_left(self._objective, start)
-        return self._restricted(self._objective, support, start, tol=tol)
+        return self._minimised_on(self._objective.cardinality.coordinates(units), start)
 
-    def _minimised_on(self, counted: IntArray, start: Point, tol: float = _ROUGH) -> Point:
-        support = np.sort(np.concatenate([counted, self._objective.cardinality.free]))
+    def _minimised_on(self, chosen: IntArray, start: Point, tol: float = _ROUGH) -> Point:
+        support = np.union1d(chosen, self._objective.cardinality.free)
         tol *= share_left(self._objective, start)
         return self._restricted(self._objective, support, start, tol=tol)
 

@@ -252,7 +252,7 @@ class ExchangeSearch:
         return more if self.rows.ahead(more) else best
 
     def leap(self) -> bool:
-        """Make two or three exchanges that gain something together; False where none do."""
+        """Make two exchanges that gain something together; False where none do."""
         if self.size < 2:
             return False
         leap = best_leap(self._current, far_from(self.comparison.likeness))
@@ -351,9 +351,8 @@ class ExchangeSearch:
     ) -> tuple[list[bytes], bool]:
         """Search from perturbed copies of the support, and go to a better one if that is found.
 
-        From ``most`` copies, where more would take longer.
-        Returns the supports that the searches ended at as bytes of sorted coordinates, best first,
-        and whether the best of them is better than where they began.
+        From ``most`` copies, where more would take longer. Returns where they ended as bytes of
+        sorted coordinates, best first, and whether the best is better than where they began.
         """
         here = self._current
         values, ends = self.perturbed(rng, over, most)
@@ -361,8 +360,7 @@ class ExchangeSearch:
         if values[0] > here.explained[0] + self._threshold(here):
             trial = here.tiled(1)
             trial.reset(places_of(here, ends[0]))
-            better = _worth(trial, self._price) > self.gain + self._threshold(here)
-            if better:
+            if better := _worth(trial, self._price) > self.gain + self._threshold(here):
                 self._current = trial
         return [end.tobytes() for end in ends], better
 
@@ -371,11 +369,10 @@ class ExchangeSearch:
     ) -> tuple[FloatArray, IntArray]:
         """Return where searches from perturbed copies of the support end, best first.
 
-        What each support lowers twice the objective by, and its sorted coordinates; of ``most``
-        copies where more would take longer. With many columns those that promise most are searched
-        first, and all of them from the ends of that. Where there are several ends more columns
-        are searched from then on, or all of them if members resemble others, and searches in few
-        columns count half.
+        What each lowers twice the objective by, and its sorted coordinates. Of many columns those
+        that promise most are searched first, and all of them from the ends of that. Where there are
+        several ends more columns are searched from then on, or all of them if members resemble
+        others, and searches in few columns count half.
         """
         here, among = self._current, None
         if self._easy or self.comparison.likeness <= _ALIKE:
