@@ -17,7 +17,7 @@ _BLOCK_BYTES = 2**22
 """Rows are processed in blocks of about this size, so that a block stays in cache."""
 
 
-_GATHER_ROWS = 64
+_GATHER_ROWS = 512
 """Rows that are gathered at a time (half the time of all at once, for 500 of 10000 columns)."""
 
 _FEW = 0.3
@@ -165,15 +165,10 @@ class DenseDesign(Design):
         if self._a.flags.f_contiguous:
             out[places] = self._a.T[support]
             return
-        # Along the contiguous axis, because reading down the columns of a row-major array misses
-        # the page cache at every entry; a few rows at a time, to be turned round in the cache.
-        buffer = np.empty((_GATHER_ROWS, support.size), dtype=self._a.dtype)
+        # A few rows at a time: their entries stay in the cache from one column to the next.
         for start in range(0, self.shape[0], _GATHER_ROWS):
             rows = slice(start, start + _GATHER_ROWS)
-            block = self._a[rows]
-            some = buffer[: block.shape[0]]
-            np.take(block, support, axis=1, out=some, mode="clip")
-            out[places, rows] = some.T
+            out[places, rows] = self._a[rows].T[support]
 
     def restrict_rows(self, rows: IntArray) -> Design:
         if rows.size and rows[-1] - rows[0] + 1 == rows.size:  # contiguous: no copy
