@@ -7,12 +7,12 @@ from typing import final
 
 import numpy as np
 
+from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.designs.elsewhere import grams
 from sparsemodel.designs.elsewhere.foreign import ForeignDesign, is_elsewhere
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 from sparsemodel.interfaces.numeric import known_sum, rowwise, viewed
-from sparsemodel.threads import cross_product
 
 _SPARSE = 0.2
 """Share of nonzero entries up to which centred columns lose no digits to their means."""
@@ -129,13 +129,13 @@ class StackedDesign(Design):
         )
 
     def to_array(self) -> FloatArray:
-        out = np.zeros((self._n, self._p))
+        out = np.zeros((self._n, self._p), order="F")  # as restricted columns are
         for index, design in self._blocks:
-            out[:, index] += design.to_array()
+            out[:, viewed(index)] += design.to_array()
         return out
 
     def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
-        readers = [(index, design.row_blocks(size)) for index, design in self._blocks]
+        readers = [(viewed(index), design.row_blocks(size)) for index, design in self._blocks]
         for start in range(0, self._n, size):
             rows = slice(start, min(start + size, self._n))
             out = np.zeros((rows.stop - rows.start, self._p))
@@ -334,8 +334,7 @@ class TransformedDesign(Design):
             return grams.rows_of_scaled(self._design, None, h, self._means, self._scale)
         if self._means is not None and not _stored_sparse(self._design):
             # A'HA - mm' would cancel where a mean is large; the restricted columns are few.
-            array = self.to_array()
-            return cross_product(array, None if h is None else h[:, None] * array)
+            return DenseDesign(self.to_array()).gram(h)
         out = self._design.gram(h)
         if self._means is not None:
             grams.without_means(out, self._design, self._means, h)
@@ -358,6 +357,7 @@ class TransformedDesign(Design):
     def _transform(self, block: FloatArray) -> FloatArray:
         if self._means is not None:
             block = block - self._means
+            return block if self._scale is None else np.multiply(block, self._scale, out=block)
         return block if self._scale is None else block * self._scale
 
     def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:

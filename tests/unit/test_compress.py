@@ -136,3 +136,12 @@ def test_compressed_rows_count_as_the_observations_that_they_stand_for():
     (term,) = reduced.form.terms
     assert term.design.shape[0] <= 42
     assert observations(RegressionObjective(reduced.form)) == 4000
+
+
+def test_many_columns_are_not_compressed_for_few_units() -> None:
+    A, y = np.ones((1600, 200)), np.ones(1600)
+    A[::2] = 0.0
+    for k, pays in ((5, False), (8, True)):
+        w = sm.Variable(200)
+        problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= k)
+        assert Compress.pays(problem.form) is pays

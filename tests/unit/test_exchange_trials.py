@@ -20,6 +20,7 @@ from sparsemodel.numerics import (
     minimise_on_support,
     minimise_restricted,
 )
+from sparsemodel.numerics.exchange import side_by_side
 from sparsemodel.numerics.exchange.greedy import thinned
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.support.thresholding import thresholded
@@ -351,3 +352,33 @@ def test_five_units_are_found_with_two_hessians_and_two_gradients() -> None:
     assert objective.work.passes - before <= 2 * 25.0 + 0.5
     trials = ExchangeTrials(objective, minimise_on_support, 6, lambda: False)
     assert trials.debiased(found.point) is found.point
+
+
+def test_supports_that_are_judged_in_parts_share_one_reading_of_their_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    A, w = rng.standard_normal((300, 30)), sm.Variable(30)
+    y = rng.poisson(np.exp(0.3 * A[:, 0])).astype(float)
+    goal = sm.minimize(sm.poisson_loss(A @ w, y))
+    objective = RegressionObjective(sm.Problem(goal, sm.card(w) <= 3).form)
+    supports = np.array([[0, 1, 2], [0, 3, 4], [0, 5, 6], [1, 7, 8]])
+    whole = side_by_side.lowest_first(objective, np.inf, supports, np.zeros((4, 3)))
+    read, restrict = [], DenseDesign.restrict
+    monkeypatch.setattr(DenseDesign, "restrict", lambda s, c: read.append(c.size) or restrict(s, c))
+    monkeypatch.setattr(side_by_side, "_AT_ONCE", 1)
+    parts = side_by_side.lowest_first(objective, np.inf, supports, np.zeros((4, 3)))
+    np.testing.assert_array_equal(parts, whole)
+    assert read == [9]
+
+
+def test_rows_that_are_likely_to_be_needed_are_read_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    A, w = rng.standard_normal((400, 300)), sm.Variable(300)
+    loss = sm.squared_loss(A @ w, A[:, :16] @ rng.uniform(1.0, 2.0, 16))
+    read, form = [], HessianRows._form
+    monkeypatch.setattr(HessianRows, "_form", lambda s, new: read.append(new.size) or form(s, new))
+    sm.Problem(sm.minimize(loss), sm.card(w) <= 16).solve("exchange")
+    assert len(read) <= 5, "eight at a time, or all others at last"

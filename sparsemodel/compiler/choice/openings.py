@@ -137,10 +137,10 @@ def _(
     name = None if role is None else candidates.best(role)
     if name is None:
         alone = candidates.stage(finish, f"{candidates.purpose(finish)}; {_ALONE}", share=share)
-        second = candidates.best(Role.RECOVERY)
-        if second is not None and not candidates.quick and _undetermined(form):
+        opening = candidates.best(Role.RECOVERY)
+        if opening is not None and not candidates.quick and _undetermined(form):
             after = candidates.stage(finish, "", "last", share=share)
-            return Choice((alone, candidates.stage(second, _FEW_ROWS), after))
+            return Choice((alone, candidates.stage(opening, _FEW_ROWS), after))
         if not _at_the_limit(form):
             return Choice((alone,))
         others = (*candidates.able(Role.RECOVERY), *candidates.able(Role.ALTERNATIVE))

@@ -48,8 +48,8 @@ _TOGETHER = 32
 _COLUMNS = 20
 """Columns that are multiplied together for the blocks of small groups: half the time of each."""
 _RARELY, _AT_ONCE = 8, 3000
-"""Where one in so many rows was asked for, with more coordinates than observations, all others are
-formed as one product of matrices, up to so many (72 MB)."""
+"""Where one in so many rows was asked for, all others are formed as one product of matrices, which
+takes about as long as those did one by one, up to so many (72 MB)."""
 
 Curvatures: TypeAlias = tuple[FloatArray | None, ...]
 """The weights of a term's observations in the Hessian; None where they have none of their own."""
@@ -134,7 +134,7 @@ class HessianRows:
         if slots.min(initial=0) >= 0:
             return False
         fresh = np.unique(coordinates[slots < 0])
-        if self._used * _RARELY >= self.size and self._wide() and self._affordable():
+        if self._used * _RARELY >= self.size and self._quick() and self._affordable():
             fresh = np.flatnonzero(self._slot < 0)
         return self._form(fresh) if fresh.size else False
 
@@ -231,12 +231,10 @@ class HessianRows:
         inside -= self._free_rows[:, coordinates].T @ self._taken[:, coordinates]
         return np.asarray(inside * self.scale[coordinates] * self.scale[coordinates, None])
 
-    def _wide(self) -> bool:
+    def _quick(self) -> bool:
         """Return whether all rows are formed as quickly as some of them, one by one."""
-        if self.size > _AT_ONCE or self._curvatures is None or not cheap_columns(self._objective):
-            return False
-        form = cast("RegressionObjective", self._objective).form
-        return sum(term.design.shape[0] for term in form.terms) <= self.size
+        together = self._curvatures is not None and cheap_columns(self._objective)
+        return self.size <= _AT_ONCE and together
 
     def _affordable(self) -> bool:
         """Return whether the whole matrix may be formed, which costs a reading of the rows."""

@@ -61,21 +61,33 @@ def lowest_first(
     rows = sum(term.design.shape[0] for term in objective.form.terms)
     many = max(1, _AT_ONCE // max(1, rows * supports.shape[1]))
     least = np.empty(len(supports))
+    used, places = np.unique(supports, return_inverse=True)
+    places = places.reshape(supports.shape)
+    columns = [
+        np.ascontiguousarray(term.design.restrict(used).to_array().T)
+        for term in objective.form.terms
+    ]
     for first in range(0, len(supports), many):
         some = slice(first, first + many)
-        least[some] = _least(objective, bar, supports[some], x[some])
+        own = [whole[places[some]] for whole in columns]
+        least[some] = _least(objective, bar, supports[some], x[some], own)
     order = np.argsort(least, kind="stable")
     return np.asarray(supports[order[least[order] < bar]])
 
 
 def _least(
-    objective: RegressionObjective, bar: float, supports: IntArray, x: FloatArray
+    objective: RegressionObjective,
+    bar: float,
+    supports: IntArray,
+    x: FloatArray,
+    columns: list[FloatArray],
 ) -> FloatArray:
-    """Return how low the objective comes on supports, at least where that is below ``bar``."""
+    """Return how low the objective comes on supports, at least where that is below ``bar``.
+
+    Each term has the ``columns`` of all supports, ``(R, q, n)``.
+    """
     form = objective.form
-    used, places = np.unique(supports, return_inverse=True)
-    places = places.reshape(supports.shape)
-    terms = [_Batch(term, used, places, x) for term in form.terms]
+    terms = [_Batch(term, own, x) for term, own in zip(form.terms, columns, strict=True)]
     left, ridge = np.arange(len(supports)), form.ridge[supports]
     values = form.constant + 0.5 * np.einsum("rq,rq->r", ridge * x, x)
     values += sum(term.values() for term in terms)
@@ -136,10 +148,8 @@ def _solved(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
 class _Batch:
     """A term of the objective on several supports; mutable, it knows their predictions."""
 
-    def __init__(self, term: Term, used: IntArray, places: IntArray, x: FloatArray) -> None:
-        self._term, self._loss = term, cast("Loss", term.loss)
-        rows = np.ascontiguousarray(term.design.restrict(used).to_array().T)
-        self._columns = rows[places]
+    def __init__(self, term: Term, columns: FloatArray, x: FloatArray) -> None:
+        self._term, self._loss, self._columns = term, cast("Loss", term.loss), columns
         self._z = margins(term, (x[:, None, :] @ self._columns)[:, 0])
         self._change = np.zeros_like(self._z)
 

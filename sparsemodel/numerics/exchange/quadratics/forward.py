@@ -7,6 +7,11 @@ import numpy as np
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.quadratics.tables import heights
+from sparsemodel.numerics.support.hard_threshold import top_k
+
+_AHEAD = 8
+"""Rows that are read together, of those that gain most now: they take as long as three, one after
+the other. Of those of 28 of 1000 columns none was read in vain."""
 
 
 def forward_selection(
@@ -39,6 +44,9 @@ def forward_selection(
             return chosen[:place]
         explained += gain
         before, pivot = taken[:place], float(s[into])
+        if not rows.known(np.array([into]))[0]:
+            more = top_k(gains, min(_AHEAD, most - place))
+            rows.fetch(more if rows.ahead(more) else more[more == into])
         column = rows.rows(np.array([into]))[0]
         column -= before[:, into] @ before
         r -= (r[:, into] / pivot)[:, None] * column
