@@ -201,7 +201,8 @@ class Data:
         """Return the target with that hash, and how it was found."""
         for name, values in self.arrays.items():
             flat = values.ravel() if values.ndim == 2 and 1 in values.shape else values
-            ways = {name: flat, f"+1 where {name} > 0, else -1": np.where(flat > 0.0, 1.0, -1.0)}
+            ways = {name: values, f"{name} as a vector": flat}
+            ways[f"+1 where {name} > 0, else -1"] = np.where(flat > 0.0, 1.0, -1.0)
             ways["zeros"] = np.zeros(values.shape[0])
             for label, candidate in ways.items():
                 if array_hash(candidate) == print_:

@@ -93,6 +93,8 @@ def check_first_order(body: dict[str, Any], problem: Problem, x: Any) -> bool:
         fits = near(one, two, abs(two)) or abs(one - two) <= noise.get(name, 0.0)
         # Where its scale is rounding, a residual says on which side of the threshold it is.
         rough = name == "residual" and doubtful and (one <= 1e-6) == (two <= 1e-6)
+        # So do slopes that are rounding on whether more coordinates would be used.
+        rough = rough or (name == "smallest" and "open" in noise and one in (0.0, math.inf))
         require(fits or rough, f"line 'stationarity.{name}' says {one!r}, and it is {two!r}")
     one, two = real(stated["smallest"]), real(stated["largest"])
     step = math.nan if not smooth else one / two if two > 0.0 else math.inf
@@ -128,7 +130,9 @@ def _first_order(problem: Problem, x: Any) -> tuple[dict[str, float], dict[str, 
     active[[*problem.units_of(x), -1]] = True
     lower, upper = problem.chosen
     held = ((x <= lower) & (g > 0.0)) | ((x >= upper) & (g < 0.0))
-    on = float(np.abs(np.where(held, 0.0, g)[active[problem.unit]]).max(initial=0.0)) - noise
+    on = float(np.abs(np.where(held, 0.0, g)[active[problem.unit]]).max(initial=0.0))
+    lost = not known and on <= 16.0 * noise  # rounding relative to nothing is any number
+    on -= noise
     sums = [np.bincount(problem.unit + 1, _squares(v), problem.units + 1)[1:] for v in (g, x)]
     slopes, sizes = np.sqrt(sums[0]), np.sqrt(sums[1])
     largest = float(slopes[~active[:-1]].max(initial=0.0))
@@ -139,10 +143,14 @@ def _first_order(problem: Problem, x: Any) -> tuple[dict[str, float], dict[str, 
     residual = max(on / size if known else math.inf if on > 0.0 else 0.0, left, 0.0)
     facts = {"residual": residual, "smallest": smallest, "largest": largest}
     rounded = {
-        "residual": 1e-9 + 2.0 * max(noise / size if known else 0.0, off),
+        "residual": 1e-9 + 2.0 * max(noise / size if known else math.inf if lost else 0.0, off),
         "largest": 1e-9 * scale + 2.0 * (noise + fit),
     }
-    return facts, rounded, not known or any(one <= 16.0 * error for one, error in lengths)
+    doubtful = not known or any(one <= 16.0 * error for one, error in lengths)
+    level = 0.0 if doubtful else 1e-6 * scale
+    if not full and abs(largest - level) <= 16.0 * (noise + fit):
+        rounded["open"] = math.inf
+    return facts, rounded, doubtful
 
 
 def _gradient(problem: Problem, x: Any, loose: Any) -> tuple[Any, float, float, float, float, bool]:
@@ -155,17 +163,20 @@ def _gradient(problem: Problem, x: Any, loose: Any) -> tuple[Any, float, float, 
         u = _rounded(problem, t, x)
         ends = [t.loss.slope(at) for at in (u.mid - u.rad, u.mid, u.mid + u.rad)]
         slopes.append(middle(t.weighted(Ball(ends[1]))))
-        slopes.append(np.abs(middle(t.weighted(Ball(ends[2] - ends[0])))))
+        off = np.abs(ends[2] - ends[0]) + t.loss.slope_error(u.mid)
+        slopes.append(middle(t.weighted(Ball(off))))
     r, errors = np.concatenate(slopes[::2]), np.concatenate(slopes[1::2])
     A = np.concatenate([t.matrix for t in problem.terms])
-    left, off, gone, fitted = 0.0, 0.0, False, 0.0
+    left, away, gone, fitted = 0.0, 0.0, False, 0.0
     if loose.size:
         size = float(np.linalg.norm(r))
         w = np.concatenate([np.sqrt(middle(t.c)) for t in problem.terms])
         F = A[:, loose] / np.maximum(np.linalg.norm(A[:, loose], axis=0), 1e-300)
         if size > 0.0:
             left = float(np.abs(F.T @ r).max(initial=0.0)) / size
-            off = float(np.linalg.norm(errors)) / size
+            away = float(np.linalg.norm(errors)) / size
+        elif np.any(errors):
+            away = math.inf
         Q, spread, _ = np.linalg.svd(w[:, None] * F, full_matrices=False)
         Q = Q[:, spread > 1e-13 * spread.max(initial=0.0)]
         rest = (r.T / np.where(w > 0.0, w, 1.0)).T
@@ -178,7 +189,7 @@ def _gradient(problem: Problem, x: Any, loose: Any) -> tuple[Any, float, float, 
     reach[loose] = 0.0
     sizes = 1.2e-16 * (len(r) + 16) * np.linalg.norm(r, axis=0) + np.linalg.norm(errors, axis=0)
     most = float(reach.max(initial=0.0))
-    return out, most * float(np.max(sizes)), most * fitted, left, off, gone
+    return out, most * float(np.max(sizes)), most * fitted, left, away, gone
 
 
 def _squares(v: Any) -> Any:

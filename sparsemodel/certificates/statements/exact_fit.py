@@ -35,18 +35,21 @@ _MOST_FREE = 64
 def exact_fit(form: SparseRegression, x: FloatArray, value: float) -> bool:
     """Return whether the objective ``value`` at ``x`` is zero up to rounding.
 
-    Losses that are zero on a whole region (hinges) must be zero as computed. Penalties count: they
-    may not add more than residuals of that size do. Two passes over the columns in use, and one
-    least-squares problem for the always-in coordinates.
+    Losses that are zero on a whole region (hinges), or are no sums over observations, must be zero
+    as computed. Penalties count: they may not add more than residuals of that size do. Two passes
+    over the columns in use, and one least-squares problem for the always-in coordinates.
     """
-    if not (math.isfinite(value) and form.traits.by_observation):
+    if not math.isfinite(value):
         return False
     support = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
     judged: list[tuple[Term, FloatArray]] = []
     for term in form.terms:
         u, _ = predictions(term.design, x, support)
         u = u if term.offset is None else u + term.offset
-        if term.traits.of_residual:
+        if not term.traits.by_observation:
+            if term.loss.total(u, term.target, term.weights) != 0.0:
+                return False
+        elif term.traits.of_residual:
             judged.append((term, np.abs(u - term.target)))
         elif np.any(term.loss.value(u, term.target)[term.weights > 0.0] != 0.0):  # type: ignore[attr-defined]
             return False

@@ -120,7 +120,10 @@ def _slopes(form: SparseRegression, x: FloatArray) -> list[tuple[FloatArray, Flo
         ends = [
             term.loss.gradient(at, term.target, term.weights) for at in (u - error, u, u + error)
         ]
-        out.append((ends[1], np.abs(ends[2] - ends[0])))
+        moved = np.abs(ends[2] - ends[0])
+        if not term.traits.by_observation:  # slopes are what is left of sums that are larger
+            moved += 64.0 * U * term.loss.magnitudes(u, term.target, term.weights)[1]
+        out.append((ends[1], moved))
     return out
 
 

@@ -113,6 +113,10 @@ class Loss:
         """Return the derivative in ``u`` (a subgradient at kinks), in floats."""
         raise NotImplementedError
 
+    def slope_error(self, u: Any) -> Any:
+        """Return how far the derivative may be off; 0 where that is relative to it."""
+        return np.zeros(u.shape)
+
     def value(self, u: Ball) -> Ball:
         """Return the losses: they rise most at an end of ``u``, and fall by no more."""
         if u.exact:
@@ -311,6 +315,12 @@ class Cox(Loss):
         """Return the derivative over the weight."""
         return np.where(self.c > 0.0, self._rates(u)[0] / self.weight - self.y[:, 1], 0.0)
 
+    def slope_error(self, u: Any) -> Any:
+        """Return the errors of hazards, which may cancel with the events."""
+        hazards, _, error = self._rates(u)
+        rad = 2.0 * error * hazards / self.weight + 4.0 * UNIT * self.y[:, 1]
+        return np.where(self.c > 0.0, up(rad), 0.0)
+
     def value(self, u: Ball) -> Ball:
         """Return what each event adds: neither of its two parts moves by more than ``u`` does."""
         _, logs, error = self._rates(u.mid)
@@ -324,9 +334,7 @@ class Cox(Loss):
         Without them the dual point is zero: an event's own time has all the risk.
         """
         if values is not None:
-            hazards, _, error = self._rates(values)
-            rad = 2.0 * error * hazards / self.weight + 4.0 * UNIT * self.y[:, 1]
-            a = Ball(self.slope(values), np.where(self.c > 0.0, up(rad), 0.0))
+            a = Ball(self.slope(values), self.slope_error(values))
             return a, high(a * values - self.value(Ball(values)))
         some, n = self.event, self.c.size
         at = np.unique(self.y[:, ::2], axis=0, return_inverse=True)[1].ravel()
@@ -336,7 +344,8 @@ class Cox(Loss):
             d = np.where(some, count, 1.0)
             logs = logs + gammaln(d + 1.0) / d - np.log(d)
         slack = (4 * n + 64) * UNIT * (1.0 + np.abs(logs) + 2.0 * np.log(count + 1.0))
-        return Ball(np.zeros(n)), some * (slack - logs)
+        alone = np.all(self.c == self.c[0]) & (count == 1)  # of a share that is one, whatever it is
+        return Ball(np.zeros(n)), some * np.where(alone, 0.0, slack - logs)
 
 
 def cox_of(parameters: dict[str, Any], y: Any, c: Any) -> Cox:

@@ -171,7 +171,7 @@ def supports_of(
         [(files.index(one["units"], units), files.whole(one["most"])) for one in held.get(key, [])]
         for key in ("limits", "crossing")
     )
-    sets = np.array([_ones(*limit, units)[0] for limit in limits]).reshape(-1, units)
+    sets = np.array([_ones(*limit, units)[0] for limit in limits]).reshape(len(limits), units)
     common, sizes = sets @ sets.T, sets.sum(axis=1)
     nested = np.all((common == 0.0) | (common == np.minimum.outer(sizes, sizes)))
     require(nested, "limits hold for sets that overlap without one being in the other")

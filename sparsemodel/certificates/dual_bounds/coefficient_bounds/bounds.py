@@ -47,6 +47,9 @@ _COPIES = 100.0
 _SLACK = 1e-6
 """By how much bounds known from elsewhere are widened, as another machine rounds otherwise."""
 
+_NOTHING = 2.0**-900
+"""Room above the infimum that is none: its root is lost beside what others allow for underflow."""
+
 
 def objection(form: SparseRegression, *, everywhere: bool = False) -> str:
     """Return why there can be no such bounds for ``form``; empty when there may be.
@@ -115,9 +118,12 @@ def from_data(
         room = _room(form, level) * (1.0 + 1e-9)  # another machine rounds otherwise
         if not math.isfinite(room):
             return "no infimum of the objective is known"
+        if room <= _NOTHING:
+            return "the objective is at its infimum"
     if quadratic is None and not _affordable(form, deadline):
         return "there is no time for the products of the data"
-    e = eliminated(form, quadratic, room=room)
+    # Others may not move the targets to where they are about zero, and round otherwise.
+    e = eliminated(form, quadratic, room=room, aim=_aim(form))
     if isinstance(e, str):
         return e
     if room is not None and e.void.size:
@@ -276,6 +282,17 @@ def _sides(form: SparseRegression) -> tuple[FloatArray, FloatArray]:
         np.broadcast_to(form.box.lower, form.shape),
         np.broadcast_to(form.box.upper, form.shape),
     )
+
+
+def _aim(form: SparseRegression) -> float:
+    """Return the weighted size of the targets of all squared losses."""
+    sizes = [0.0]
+    for term in form.terms:
+        if term.traits.square:
+            target, weights = term.squares()
+            target = target if term.offset is None else target - term.offset
+            sizes.append(float(np.linalg.norm(np.sqrt(weights) * target)))
+    return math.hypot(*sizes)
 
 
 def _affordable(form: SparseRegression, deadline: float | None) -> bool:

@@ -77,13 +77,14 @@ def eliminated(
     *,
     thorough: bool = False,
     room: float | None = None,
+    aim: float = 0.0,
 ) -> Eliminated | str:
     """Return the quadratic of ``form`` in its counted coordinates, or why there is none.
 
     ``form`` has squared losses and linear terms, and free coordinates without bounds, but for a
     ``room``: by how much points that are meant may be above the infimum, where not minimisers are.
     O(n p^2) for the Gram matrix, where ``quadratic`` is not known or columns are shifted; those of
-    sparse data also when ``thorough``.
+    sparse data also when ``thorough``. Errors are at least those of targets of the size ``aim``.
     """
     shifted = centred(form, thorough=thorough)
     q = Quadratic.of(shifted) if quadratic is None or shifted is not form else quadratic
@@ -101,6 +102,7 @@ def eliminated(
     sizes = np.sqrt(np.square(q.norms) + q.ridge)[counted] * (1.0 + 8.0 * U)
     factors = np.exp2(-np.round(np.log2(sizes)))
     reach = max(reach, float(np.max(np.abs(linear) / sizes, initial=0.0))) * (1.0 + 8.0 * U)
+    reach = max(reach, gamma(64 * (1 + form.sparsity.free.size)) * aim / (unit + 2.0 * _SINGLE))
     if not (math.isfinite(unit) and unit < 0.1 and math.isfinite(reach)):
         return "rounding leaves nothing of the products of the data"
     # One for all, so that coefficients are of the size of predictions; exact, as powers of two.

@@ -1,0 +1,71 @@
+"""True certificates of small and degenerate problems are accepted by the checker and by verify."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.certificates import Claim, verify
+from sparsemodel.checker.__main__ import main
+
+
+def accepted(problem: sm.Problem, folder: Path, *, proof: bool = True, **data: Any) -> sm.Problem:
+    np.savez(folder / "data.npz", **data)
+    made = [problem.certify(), *([problem.prove()] if proof else [])]
+    for number, certificate in enumerate(made):
+        path = certificate.save(folder / f"{number}.json")
+        assert verify(path, problem.form).claim is certificate.claim
+        assert main([str(path), str(folder / "data.npz")]) == 0
+    return problem
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("n", [1, 2, 9])
+def test_a_cox_loss_of_exactly_zero(n: int, reduction: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(n)
+    A, w = rng.standard_normal((n, 3)), sm.Variable(3)
+    y = np.column_stack([np.arange(n) + 1.0, np.arange(n) == n - 1.0])  # the last one of all
+    goal = sm.minimize(sm.cox_loss(A @ w, y, reduction=reduction) + sm.ridge(w, 0.1))
+    problem = accepted(sm.Problem(goal, sm.card(w) <= 2), tmp_path, A=A, y=y)
+    assert problem.value == 0.0
+    assert problem.certify().claim is Claim.ZERO
+
+
+def test_a_cox_gradient_that_cancels(tmp_path: Path) -> None:
+    A = np.array([[-0.26381923], [0.20565781], [1.23981939]])
+    y, w = np.array([[0.5, 0.0], [1.1, 0.0], [5.1, 1.0]]), sm.Variable(1)
+    weights = np.array([1.09859653e-06, 1.91372270e-07, 3.91616774e-07])
+    loss = sm.cox_loss(A @ w, y, weights=weights, reduction="sum") + sm.ridge(w, 1e-3)
+    accepted(sm.Problem(sm.minimize(loss), sm.card(w) <= 0), tmp_path, A=A, y=y)
+
+
+@pytest.mark.parametrize("seed", [0, 28, 30, 38])
+def test_a_gradient_that_is_rounding(seed: int, tmp_path: Path) -> None:
+    """All margins are one up to rounding; whether it is zero depends on the order of sums."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(2, 8)), int(rng.integers(1, 6))
+    A, y, w, c = rng.standard_normal((n, p)), -np.ones(n), sm.Variable(p), sm.Variable()
+    goal = sm.minimize(sm.squared_hinge_loss(A @ w + c, y) + sm.ridge(w, 1e-3))
+    accepted(sm.Problem(goal, sm.card(w) <= p), tmp_path, A=A, y=y)
+
+
+@pytest.mark.parametrize("target", [3.7, 0.0])
+def test_a_constant_target(target: float, tmp_path: Path) -> None:
+    A = (np.random.default_rng(1).random((8, 5)) < 0.5).astype(float)
+    w, c, y = sm.Variable(5), sm.Variable(), np.full(8, target)
+    goal = sm.minimize(sm.squared_loss(A @ w + c, y, reduction="sum"))
+    limits = [sm.card(w) <= 1, sm.semicontinuous(w, 0.05, 0.6)]
+    accepted(sm.Problem(goal, limits), tmp_path, A=A, y=y)
+    goal = sm.minimize(sm.squared_loss(A[:1] @ w + c, y[:1]) + sm.ridge(w, 0.1))
+    accepted(sm.Problem(goal, sm.card(w) <= 1, sm.norm(w) <= 0.6), tmp_path, A=A[:1], y=y[:1])
+
+
+def test_bounds_that_leave_nothing_to_choose(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    A, y, w = rng.standard_normal((20, 2)), rng.standard_normal(20), sm.Variable(2)
+    goal = sm.minimize(sm.squared_loss(A @ w, y))
+    accepted(sm.Problem(goal, sm.card(w[1:]) <= 1, w[1] >= 0.1), tmp_path, A=A, y=y)
