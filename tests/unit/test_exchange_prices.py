@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.designs import DenseDesign, OperatorDesign, SparseDesign
-from sparsemodel.interfaces import Box, Objective, Point
+from sparsemodel.interfaces import Objective, Point
 from sparsemodel.numerics import Exchanges, RegressionObjective, minimise_on_support
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.models import ExchangeModels
@@ -290,39 +289,6 @@ def test_prices_of_groups_are_the_changes_of_the_minimum(
         gain = point.value - value([0, 1, into])
         assert insertions[into] == pytest.approx(gain, abs=1e-8)
     assert np.all(np.isneginf(gains[:, units]))
-
-
-def test_steps_of_insertions_are_held_by_bounds() -> None:
-    A, y = data(7)
-    A -= A.mean(axis=0)
-    A = np.linalg.qr(A)[0]  # orthonormal: bounds on one coordinate do not move the others
-    w = sm.Variable(P)
-    form = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= 4).form
-    lower, upper = np.full(P, -0.3), np.full(P, 0.2)
-    lower[::2] = 0.0
-    bounded = RegressionObjective(replace(form, box=Box(lower, upper)))
-    free = RegressionObjective(form)
-    support = np.array([1, 4])
-    values = np.clip(A[:, support].T @ y, lower[support], upper[support])
-    point = bounded.point(support, values)
-    models = ExchangeModels(bounded)
-    units, costs, gains = models.exchanges(point)
-    insertions = models.insertions(point)
-    for into in np.setdiff1d(np.arange(P), support):
-        best = np.clip(A[:, into] @ y, lower[into], upper[into])
-        for place, unit in enumerate(units):
-            x = point.x.copy()
-            x[unit], x[into] = 0.0, best
-            gain = point.value - free.point_from(x).value
-            # What the leaving coordinate costs is estimated as if it were at its own minimum.
-            expected = gain if abs(values[place] - A[:, unit] @ y) < 1e-12 else None
-            if expected is not None:
-                assert gains[place, into] == pytest.approx(expected, abs=1e-10)
-        x = point.x.copy()
-        x[into] = best
-        expected = point.value - free.point_from(x).value
-        assert insertions[into] == pytest.approx(expected, abs=1e-10)
-    assert costs.shape == (2,)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "poisson", "huber"])

@@ -16,6 +16,7 @@ from typing import cast, final
 import numpy as np
 
 from sparsemodel.interfaces import (
+    Box,
     FloatArray,
     IntArray,
     Linear,
@@ -29,6 +30,7 @@ from sparsemodel.numerics.curvatures.curvature import drifted
 from sparsemodel.numerics.curvatures.shared import SharedCurvature, shared_curvature
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.lines import lines_of
+from sparsemodel.numerics.exchange.quadratics.bounded import BoundedPrices, bounded_prices, pulls
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.removal import groups_alike, groups_clear_up_to
@@ -88,6 +90,8 @@ class ExchangeModels:
         terms = objective.form.terms if isinstance(objective.form, SparseRegression) else ()
         few = sum(term.design.entries for term in terms) <= _CALLS
         self._drift = EXACTLY if few else _DRIFT
+        bounded = objective.form.box is not None and len(objective.shape) == 1
+        self._alone = bounded and self._index is None  # bounds on single coordinates
 
     @property
     def searchable(self) -> bool:
@@ -144,8 +148,8 @@ class ExchangeModels:
         """Return what adding each unit lowers the objective by, ``(units,)``; 0 for those in it."""
         search = self._search(point)
         if self._index is None:
-            clipped = self._clipped(search, point)
-            gains = search.insertions()[0] if clipped is None else clipped[-1]
+            bounded = self._bounded(search, point)
+            gains = search.insertions()[0] if bounded is None else bounded.insertions
             return np.asarray(0.5 * gains[self._counted])
         gains = _quadratic_forms(*self._left(search))
         return 0.5 * np.where(self._inside(search).any(axis=1), 0.0, gains)
@@ -255,6 +259,9 @@ class ExchangeModels:
         if self._shared is not None:
             x, gradient = self._shared.coordinates(x), self._shared.gradient(gradient)
         members = point.support[rows.diagonal[point.support] > 0.0]
+        if self._alone:
+            gradient, fixed = pulls(self._objective, point, gradient)
+            members = members[~fixed[members]]
         w = (x[members] if x.ndim > 1 else x[members][:, None]) / rows.scale[members, None]
         linear = -rows.reduced_gradient(gradient)
         linear[:, members] = 0.0
@@ -276,11 +283,14 @@ class ExchangeModels:
         costs: FloatArray,
         gains: FloatArray,
     ) -> None:
-        clipped = self._clipped(search, point)
-        exact = search.prices()[0] if clipped is None else clipped[:-1]
-        single = search.insertions()[0] if clipped is None else clipped[-1]
-        removals = search.removals()[0]
-        slots = {int(member): slot for slot, member in enumerate(search.members[0])}
+        bounded = self._bounded(search, point)
+        if bounded is None:
+            exact, single = search.prices()[0], search.insertions()[0]
+            members, removals = search.members[0], search.removals()[0]
+        else:
+            exact, single = bounded.exchanges, bounded.insertions
+            members, removals = bounded.members, bounded.removals
+        slots = {int(member): slot for slot, member in enumerate(members)}
         for place, coordinate in enumerate(self._counted[units]):
             slot = slots.get(int(coordinate))
             if slot is None:  # superfluous: the others do without it
@@ -289,30 +299,13 @@ class ExchangeModels:
                 costs[place] += 0.5 * removals[slot]
                 gains[place] += 0.5 * exact[slot][self._counted]
 
-    def _clipped(self, search: Exchanges, point: Point) -> FloatArray | None:
-        """Return gains of exchanges, and of insertions as the last row, with steps within bounds.
-
-        None without bounds on a vector. Only the coordinate that enters is held by its bounds.
-        """
-        form = self._objective.form
-        if form.box is None or point.x.ndim > 1:
+    def _bounded(self, search: Exchanges, point: Point) -> BoundedPrices | None:
+        """Return prices with steps within bounds; None without bounds on single coordinates."""
+        if not self._alone:
             return None
-        scale = search.rows.scale
-        useful = scale > 0.0
-        lower, upper = np.zeros_like(scale), np.zeros_like(scale)
-        ends = form.box.chosen
-        np.divide(ends.lower, scale, out=lower, where=useful)
-        np.divide(ends.upper, scale, out=upper, where=useful)
-        own = np.diag(search.inverse[0])
-        w, q = search.w[0, :, 0], search.q[0]
-        slope = np.vstack([search.r[0, 0] + q * (w / own)[:, None], search.r[0, 0]])
-        left = np.vstack([search.s[0] + np.square(q) / own[:, None], search.s[0]])
-        able = np.isfinite(left) & (left > search.guard)
-        left = np.where(able, left, 1.0)
-        step = np.clip(np.where(able, slope, 0.0) / left, lower, upper)
-        gains = (2.0 * slope - left * step) * step
-        gains[:-1] -= search.removals()[0][:, None]
-        return np.where(able, gains, -np.inf) if not able.all() else gains
+        members = point.support[search.rows.diagonal[point.support] > 0.0]
+        fixed = np.setdiff1d(members, search.members[0])
+        return bounded_prices(search, point.x, cast("Box", self._objective.form.box), fixed)
 
     # ---- groups ------------------------------------------------------------------------------
 

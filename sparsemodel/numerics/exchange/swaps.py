@@ -214,7 +214,8 @@ def changes(
     prices = sparsity.prices
     if prices is not None:
         gains += prices[units][:, None] - prices
-    if box is not None and box.least is not None:  # bounds hold units that would be smaller
+    several = sparsity.groups is not None or point.x.ndim > 1
+    if several and box is not None and box.least is not None:  # units that would be smaller
         pressed = sparsity.unit_scores(objective.gradient(point) * point.x)[units]
         costs, gains = costs - pressed, gains + pressed[:, None]
     if objective.form.fewer:

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
-from sparsemodel.numerics.exchange.quadratics.ceilings import ceilings_of
-from sparsemodel.numerics.exchange.quadratics.tables import heights, largest, squares
+from sparsemodel.numerics.exchange.quadratics.tables import ceilings_of, heights, largest, squares
 from sparsemodel.numerics.minimisers.few_columns import safe_inverse, safe_inverses
 
 _INDEPENDENT = 1e-9
