@@ -13,12 +13,12 @@ of that matrix bounds ``y``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, norm_up, sums_agree
+from sparsemodel.certificates.arithmetic.independent import independent
+from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, norm_up
 from sparsemodel.certificates.arithmetic.row_prices import row_term
 from sparsemodel.certificates.dual_bounds.conjugates import domain_slack
 from sparsemodel.interfaces import (
@@ -39,12 +39,12 @@ _LEAST_SQUARES = 3.0
 """What solving by singular values costs, in inverses."""
 _ROOM = 1e-12
 """Share of its domain that a dual variable keeps away from the ends, so that it can still move."""
+_SMALL = 1e-6
+"""Share of its domain below which a dual variable is taken for one that is zero."""
 _LARGEST = 2.0**400
 """Entries whose squares and sums of squares do not overflow."""
 _SURE = 1e-11
 """Share of its summands beyond which a slope has the sign that was computed."""
-_NEAR = 1.0 - 1e-9
-"""Cosine of columns that are compared number by number."""
 
 
 def unbounded_coordinates(form: SparseRegression, delta: FloatArray | None = None) -> IntArray:
@@ -111,7 +111,7 @@ def exact_neighbour(
     if not budget().fits(gram_cost(sum(len(c) for c in columns), columns[0].shape[1])):
         return "there is no time to balance so many coordinates without ridge"
     each = zip(form.terms, columns, duals, already, strict=True)
-    scaled = distinct([np.where(_idle(term, a, d)[:, None], 0.0, c) for term, c, a, d in each])
+    scaled = independent([np.where(_idle(term, a, d)[:, None], 0.0, c) for term, c, a, d in each])
     if any(np.any(np.abs(c) > _LARGEST) for c in scaled):
         return "a column without ridge has entries of too many orders of magnitude"
     residual = _residuals(form, scaled, duals, already)
@@ -230,30 +230,6 @@ def _residuals(
     return out
 
 
-def distinct(columns: Sequence[FloatArray]) -> list[FloatArray]:
-    """Return the columns but those of which ``A' (c a)`` is exactly zero if it is for the others.
-
-    Zero columns, equal and negative ones; beside a constant column those that differ by a constant.
-    What is left is divided by powers of two, which is exact, to largest entries near one.
-    """
-    stacked = np.concatenate(columns)
-    scale = np.ldexp(1.0, np.frexp(np.abs(stacked).max(axis=0, initial=0.0))[1] - 1)
-    # Small entries may underflow beside one that is large.
-    scale = np.where(np.all((stacked / scale) * scale == stacked, axis=0), scale, 1.0)
-    stacked = stacked / scale
-    zero = not np.any(np.all(stacked == stacked[:1], axis=0) & (stacked[0] != 0.0))
-    with np.errstate(over="ignore", invalid="ignore"):  # columns that overflow are near none
-        level = stacked if zero else stacked - stacked.mean(axis=0)
-        sizes = np.sqrt(np.sum(np.square(level), axis=0))
-        near = np.abs(level.T @ level) >= _NEAR * np.outer(sizes, sizes)
-    keep: list[int] = []
-    for j in np.flatnonzero(stacked.any(axis=0)).tolist():
-        both = [(stacked[:, i], stacked[:, j]) for i in keep if near[i, j]]
-        if not any(sums_agree(a, sign * b, zero=zero) for a, b in both for sign in (1.0, -1.0)):
-            keep.append(j)
-    return [c[:, keep] / scale[keep] for c in columns]
-
-
 def _rowwise_min(v: FloatArray) -> FloatArray:
     return v if v.ndim == 1 else v.min(axis=1)
 
@@ -263,28 +239,35 @@ def _rowwise_max(v: FloatArray) -> FloatArray:
 
 
 def balanced(
-    form: SparseRegression, duals: tuple[FloatArray, ...], more: IntArray | None = None
+    form: SparseRegression,
+    duals: tuple[FloatArray, ...],
+    more: IntArray | None = None,
+    *,
+    ends: bool = False,
 ) -> tuple[FloatArray, ...]:
     """Return a dual point near ``duals`` that balances the unbounded coordinates up to rounding.
 
     Those of ``more`` as well. In the domains of the conjugates throughout. Where neither way of
     moving applies the dual point is returned as it is.
+
+    With ``ends`` dual variables that are nearly zero at an end of their domain are zero, and stay
+    so: no dual point that balances is inside all domains where some of the data are separable.
     """
     index = unbounded_coordinates(form)
     if more is not None:
         index = np.union1d(index, more)
     if not index.size:
         return duals
-    columns = free_columns(form, index)
+    columns = independent(free_columns(form, index))
     if form.traits.interval:
-        return _shifted(form, columns, duals)
+        return _shifted(form, columns, duals, ends)
     if len(form.terms) == 1 and form.traits.simplex and form.traits.has_hessian:
         return (_tilted(form, columns[0], duals[0]),)
     return duals
 
 
 def _shifted(
-    form: SparseRegression, columns: tuple[FloatArray, ...], duals: tuple[FloatArray, ...]
+    form: SparseRegression, columns: list[FloatArray], duals: tuple[FloatArray, ...], fixed: bool
 ) -> tuple[FloatArray, ...]:
     """Solve ``A_F^T c clip(a + A_F theta) = 0`` by a damped semismooth Newton method.
 
@@ -303,7 +286,9 @@ def _shifted(
         lower = np.concatenate([_column(low, m) for low, _ in ends])
         upper = np.concatenate([_column(high, m) for _, high in ends])
         width = np.where(np.isfinite(upper - lower), upper - lower, np.abs(a).max(initial=0.0))
-        lower, upper = lower + _ROOM * width, upper - _ROOM * width
+        zero = fixed & (np.abs(a) <= _SMALL * width) & ((lower == 0.0) | (upper == 0.0))
+        lower = np.where(zero, 0.0, lower + _ROOM * width)
+        upper = np.where(zero, 0.0, upper - _ROOM * width)
         theta = _balance_newton(stacked, weights, a, lower, upper)
         out[:, m] = np.clip(a + stacked @ theta, lower, upper)
     parts = np.split(out, sizes)

@@ -76,11 +76,13 @@ def from_gradients(
     balance: IntArray | None = None,
     *,
     at: FloatArray | None = None,
+    ends: bool = False,
 ) -> Witness | None:
     """Return the witness that belongs to gradients of the terms in their predictions.
 
     The gradients have the weights inside, as losses return them. A loss without a known conjugate
-    has the predictions at the point ``at`` in their place; None where that is not given.
+    has the predictions at the point ``at`` in their place; None where that is not given. ``ends``
+    is for :func:`~sparsemodel.certificates.dual_bounds.unpenalised.balanced`.
     """
     duals = []
     for term, g in zip(form.terms, gradients, strict=True):
@@ -92,15 +94,17 @@ def from_gradients(
             return None
         else:
             duals.append(_predicted(term, at))
-    return _settled(form, duals, balance)
+    return _settled(form, duals, balance, ends)
 
 
-def from_point(form: SparseRegression, x: FloatArray, balance: IntArray | None = None) -> Witness:
+def from_point(
+    form: SparseRegression, x: FloatArray, balance: IntArray | None = None, *, ends: bool = False
+) -> Witness:
     """Return the witness at a point: derivatives of losses, predictions without a conjugate.
 
     Moved so that the slopes of the coordinates ``balance`` are zero, beside those that must be.
     """
-    return _settled(form, derivatives(form.terms, x), balance)
+    return _settled(form, derivatives(form.terms, x), balance, ends)
 
 
 def derivatives(terms: Iterable[Term], x: FloatArray) -> list[FloatArray]:
@@ -115,10 +119,12 @@ def derivatives(terms: Iterable[Term], x: FloatArray) -> list[FloatArray]:
     return duals
 
 
-def _settled(form: SparseRegression, duals: list[FloatArray], balance: IntArray | None) -> Witness:
+def _settled(
+    form: SparseRegression, duals: list[FloatArray], balance: IntArray | None, ends: bool
+) -> Witness:
     """Return the witness with what balances coordinates that nothing holds, where that is known."""
     found = tuple(duals)
-    return Witness(balanced(form, found, balance) if form.traits.conjugable else found)
+    return Witness(balanced(form, found, balance, ends=ends) if form.traits.conjugable else found)
 
 
 def _predicted(term: Term, x: FloatArray) -> FloatArray:

@@ -27,7 +27,6 @@ from sparsemodel.checker.proof.arithmetic import (
     TINY,
     UNIT,
     Ball,
-    distinct,
     high,
     less,
     low,
@@ -36,6 +35,7 @@ from sparsemodel.checker.proof.arithmetic import (
     solution,
     total,
 )
+from sparsemodel.checker.proof.columns import independent
 from sparsemodel.checker.proof.losses import Term
 from sparsemodel.checker.proof.problem import Problem, rows_of
 
@@ -187,24 +187,24 @@ def _balanced(problem: Problem, duals: list[Ball], zero: Any) -> list[Ball] | No
     pairs = list(zip(problem.terms, duals, strict=True))
     # Rows that are zero and stay so are as if they were not there.
     seen = [~((_sizes(a) == 0.0) & (_room(t, a) <= 0.0)) for t, a in pairs]
-    zero = zero[
-        distinct([on[:, None] * t.matrix[:, zero] for (t, _), on in zip(pairs, seen, strict=True)])
-    ]
-    sums = reduce(add, (t.A[:, zero].T @ t.weighted(a) for t, a in pairs))
+    seeing = [on[:, None] * t.matrix[:, zero] for (t, _), on in zip(pairs, seen, strict=True)]
+    columns = independent(seeing, problem.exact)
+    sums = reduce(add, (b.T @ t.weighted(a) for (t, a), b in zip(pairs, columns, strict=True)))
     if np.all(high(abs(sums)) == 0):
         return duals
     # Rows that see none of these columns have nothing to move.
-    rooms = [np.where(np.any(t.matrix[:, zero], axis=1), _room(t, a), 0.0) for t, a in pairs]
+    each_row = zip(pairs, columns, strict=True)
+    rooms = [np.where(np.any(middle(b), axis=1), _room(t, a), 0.0) for (t, a), b in each_row]
     most = max((float(r.max(initial=0.0, where=r < np.inf)) for r in rooms), default=0.0)
     for level in (np.inf, *(share * most for share in (0.1, 1e-3, 1e-6, 1e-9, 1e-12))):
         moving = [r >= level if level > 0.0 else r > 0.0 for r in rooms]
-        rows = [(t, a, on) for (t, a), on in zip(pairs, moving, strict=True)]
-        weighed = [(on * np.sqrt(middle(t.c)))[:, None] * t.matrix[:, zero] for t, _, on in rows]
+        rows = [(*pair, b, on) for pair, b, on in zip(pairs, columns, moving, strict=True)]
+        weighed = [(on * np.sqrt(middle(t.c)))[:, None] * middle(b) for t, _, b, on in rows]
         R: Any = np.linalg.qr(np.concatenate(weighed), mode="r")
-        if R.shape[0] < zero.size or not np.all(np.diag(R) != 0.0):
+        if R.shape[0] < R.shape[1] or not np.all(np.diag(R) != 0.0):
             continue
         inverse = np.linalg.inv(R)  # any regular matrix will do
-        each = [(t, a, t.A[:, zero] @ inverse, on) for t, a, on in rows]
+        each = [(t, a, b @ inverse, on) for t, a, b, on in rows]
         gram = reduce(add, (q[on].T @ (t.c[on][:, None] * q[on]) for t, _, q, on in each))
         y = solution(gram, reduce(add, (q.T @ t.weighted(a) for t, a, q, _ in each)))
         if y is None:

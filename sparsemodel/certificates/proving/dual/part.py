@@ -31,7 +31,7 @@ from sparsemodel.certificates.proving.bounder import (
     proved_of,
 )
 from sparsemodel.certificates.proving.dual.slopes import at_minimum, refuting, witness_at
-from sparsemodel.certificates.proving.dual.subproblem import restricted, scattered
+from sparsemodel.certificates.proving.dual.subproblem import restricted, scattered, sizes_of_rows
 from sparsemodel.certificates.proving.dual.world import World, loose_coordinates, reading_cost
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
 from sparsemodel.certificates.relaxation import relax, relax_extracted
@@ -177,7 +177,7 @@ class DualPart(NodeBounder):
         zero = Witness(tuple(np.zeros((n, *self._form.shape[1:])) for n in rows))
         start = self._world.start(node.start)[self._coordinates]
         bare = self._relaxed(
-            start, zero, False, np.flatnonzero(_rows(loose_coordinates(self._form)))
+            start, zero, False, np.flatnonzero(sizes_of_rows(loose_coordinates(self._form)))
         )
         best = [proved_of(node, one) for one in (found, bare)]
         if found is not None and best[0] > best[1]:
@@ -201,7 +201,7 @@ class DualPart(NodeBounder):
         chosen = world.points.form.sparsity.coordinates(units)
         loose, box = loose_coordinates(form), form.box
         loose = (loose.T & np.isin(self._coordinates, chosen)).T
-        if np.sum(_rows(loose) > 0.0) >= sum(t.design.shape[0] for t in self._form.terms):
+        if np.sum(sizes_of_rows(loose) > 0.0) >= sum(t.design.shape[0] for t in self._form.terms):
             return None
         sloped, point = form, None
         if world.rows is not None:
@@ -219,21 +219,25 @@ class DualPart(NodeBounder):
             return None
         own = point.x[self._coordinates]
         inner = loose if box is None else loose & (own > box.lower) & (own < box.upper)
-        balanced = np.flatnonzero(_rows(inner))
+        balanced = np.flatnonzero(sizes_of_rows(inner))
         found: Relaxed | None = self._balanced(sloped, point, own, balanced)
         if found is None or found.minorant is None:
             return found
         # At a bound as well, where rounding would lead the slope on without end.
         endless = self.units[inside & np.isinf(found.minorant.gains)]
-        more = (_rows(loose) > 0.0) & np.isin(world.unit[self._coordinates], endless)
+        more = (sizes_of_rows(loose) > 0.0) & np.isin(world.unit[self._coordinates], endless)
         every = np.union1d(balanced, np.flatnonzero(more))
         again: Relaxed | None = self._balanced(sloped, point, own, every) if more.any() else None
         return found if again is None or again.minorant is None else again
 
     def _balanced(self, sloped: SparseRegression, point: Point, own: Any, at: Any) -> Any:
         """Return what a minimum proves where the slopes ``at`` vanish; None for nothing."""
-        witness = witness_at(sloped, point, own, at)
-        return None if witness is None else self._relaxed(own, witness, False, at)
+        for ends in (False, True):
+            witness = witness_at(sloped, point, own, at, ends=ends)
+            found = witness and self._relaxed(own, witness, False, at)
+            if found is None or found.minorant is not None:
+                break
+        return found
 
     def _relaxed(
         self, x: FloatArray, witness: Witness, interrupted: bool, balanced: IntArray | None = None
@@ -242,10 +246,10 @@ class DualPart(NodeBounder):
         world, size = self._world, self._world.form.sparsity.size
         bound = self._evaluate(witness, balanced)
         low = Minorant(bound.base, bound.gains) if math.isfinite(bound.base) else None
-        sizes = np.sqrt(self._form.sparsity.unit_scores(np.square(_rows(x))))
+        sizes = np.sqrt(self._form.sparsity.unit_scores(np.square(sizes_of_rows(x))))
         full = world.restored(scattered(x, self._coordinates, size))
         # Units that are in for good are free here, and counted for whoever reads the record.
-        loose = _rows(loose_coordinates(self._form)) > 0.0
+        loose = sizes_of_rows(loose_coordinates(self._form)) > 0.0
         kept = np.isin(self._coordinates, self._inside) & loose
         kept[np.empty(0, dtype=np.intp) if balanced is None else balanced] = True
         place = row_term(self._form)
@@ -393,7 +397,3 @@ class DualPart(NodeBounder):
         if point is not None and point.value < below and world.models.known:
             point = world.minimum(support, world.points, start=point)
         return None if point is None else world.restored(point.x)
-
-
-def _rows(x: Any) -> Any:
-    return x if x.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", x, x))

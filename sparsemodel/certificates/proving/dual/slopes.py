@@ -45,15 +45,16 @@ def refuting(
 
 
 def witness_at(
-    sloped: SparseRegression, point: Point, own: FloatArray, balanced: IntArray
+    sloped: SparseRegression, point: Point, own: FloatArray, balanced: IntArray, *, ends: bool
 ) -> Witness | None:
     """Return the dual point of a minimum whose slopes ``balanced`` are to vanish.
 
     ``own`` are its coordinates here, and ``sloped`` has the slopes of linear constraints for it.
+    ``ends`` is for :func:`~sparsemodel.certificates.dual_bounds.unpenalised.balanced`.
     """
     if sloped.traits.has_hessian:
-        return from_point(sloped, own, balanced)
+        return from_point(sloped, own, balanced, ends=ends)
     known = (point.duals or ())[: row_term(sloped)]
     more = sloped.terms[len(known) :]  # slopes of linear constraints, and what they miss by
     rest = [t.weights * a for t, a in zip(more, derivatives(more, own), strict=True)]
-    return from_gradients(sloped, (*known, *rest), balanced)
+    return from_gradients(sloped, (*known, *rest), balanced, ends=ends)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -130,3 +131,8 @@ def scattered(x: FloatArray, coordinates: IntArray, size: int) -> FloatArray:
     out = np.zeros((size, *x.shape[1:]))
     out[coordinates] = x
     return out
+
+
+def sizes_of_rows(x: Any) -> Any:
+    """Return the norms of the rows of a matrix, a vector as it is."""
+    return x if x.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", x, x))
