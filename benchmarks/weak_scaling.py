@@ -200,9 +200,9 @@ _SIMULATED = f"""The second table assumes that the counts stay the same with mor
 - the scheduler takes {1e3 * TASK:g} ms for a task;
 - results are added up in a tree with {FAN_IN} branches at each node."""
 
-_END = """The time after a plus sign is that of copying all rows to one machine for the fingerprint of
-a certificate, a hash of the rows in their order. The other times grow with the number of workers for
-two reasons: each trip has one task for each worker, and vectors have one number for each row."""
+_END = """The time after a plus sign is that of copying all rows to one machine for the
+fingerprint of a certificate, a hash of the rows in their order. The other times grow with the
+number of workers for two reasons: each trip has one task for each worker, and vectors have one number for each row."""
 
 
 def main() -> None:

@@ -37,8 +37,8 @@ Data as in Hastie, Tibshirani and Tibshirani
 (*Extended comparisons of best subset selection, forward stepwise selection, and the lasso*, 2017):
 {nonzeros} equal coefficients at equal distances, and columns with the correlation
 $\rho^{{|i-j|}}$. SNR is the signal-to-noise ratio, a ratio of variances. There are {repeats} draws
-of each of {cases} cases, with the seeds 0 to {last}. Every method has the same draws, and draws of one
-seed and shape share their random numbers. Every method runs with its default arguments.
+of each of {cases} cases, with the seeds 0 to {last}. Every method has the same draws, and draws of
+one seed and shape share their random numbers. Every method runs with its default arguments.
 
 Risk is $(\hat w - w)^\top \Sigma (\hat w - w) / w^\top \Sigma w$: 0 is
 perfect, 1 is the risk of the model without coefficients.
