@@ -202,7 +202,8 @@ _SIMULATED = f"""The second table assumes that the counts stay the same with mor
 
 _END = """The time after a plus sign is that of copying all rows to one machine for the
 fingerprint of a certificate, a hash of the rows in their order. The other times grow with the
-number of workers for two reasons: each trip has one task for each worker, and vectors have one number for each row."""
+number of workers for two reasons: each trip has one task for each worker, and vectors have one
+number for each row."""
 
 
 def main() -> None:
