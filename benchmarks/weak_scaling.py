@@ -157,7 +157,7 @@ def page() -> str:
     lines = [
         _HEAD,
         "",
-        "| call | trips | readings | vectors of a number a row | copies of all rows |",
+        "| call | trips | readings | vectors with one number per row | copies of all rows |",
     ]
     lines.append("| --- | ---: | ---: | ---: | ---: |")
     for name, one in found.items():
@@ -175,7 +175,7 @@ def page() -> str:
 
 
 def _size(size: float) -> str:
-    return f"{size / 2**40:.3g} TB" if size >= 2**39 else f"{size / 2**30:.3g} GB"
+    return f"{size / 2**40:.3g} TiB" if size >= 2**39 else f"{size / 2**30:.3g} GiB"
 
 
 def _time(value: float) -> str:
@@ -184,21 +184,26 @@ def _time(value: float) -> str:
 
 _HEAD = f"""# What a terabyte costs
 
-`python -m benchmarks.weak_scaling` writes this page. It counts what calls ask of the workers on
-{ROWS} x {COLUMNS} numbers in {BLOCKS} blocks, `k = {K}`, one after another, and computes from the
-counts what more workers with more data would take. Nothing below was measured on a cluster."""
+`python -m benchmarks.weak_scaling` writes this page. It solves a problem with {ROWS} x {COLUMNS}
+numbers in {BLOCKS} blocks and `k = {K}`, counts the work of the workers, and computes from the
+counts how long calls would take with more workers and more data. Nothing below was measured on a
+cluster.
 
-_SIMULATED = f"""The counts are taken as they are for more rows. Assumed is that a worker holds
-{SHARE / 2**30:g} GB, reads its memory at {MEMORY / 1e9:g} GB/s and storage at
-{STORAGE / 1e9:g} GB/s, does {OPERATIONS / 1e9:g} thousand million operations a second in
-products of matrices, that the network of a machine carries {NETWORK / 1e9:g} GB/s, that a result
-is known elsewhere after {1e3 * LATENCY:g} ms, and that the scheduler takes {1e3 * TASK:g} ms for
-a task; results
-are added up by {FAN_IN} in a tree."""
+A trip is one request to all workers with its answer; a reading is one pass of the workers over all
+data."""
 
-_END = """What comes after a plus is the copy of all rows to one machine, which a certificate's
-fingerprint, a hash of the rows in their order, takes. The rest grows with the number of workers
-by the tasks, one for each worker and trip, and by vectors with a number for each row."""
+_SIMULATED = f"""The second table assumes that the counts stay the same with more rows, and:
+
+- a worker holds {SHARE / 2**30:g} GiB, reads its memory at {MEMORY / 1e9:g} GB/s and its storage at
+  {STORAGE / 1e9:g} GB/s, and multiplies matrices at {OPERATIONS / 1e9:g} Gflop/s;
+- the network of a machine carries {NETWORK / 1e9:g} GB/s, and its latency is {1e3 * LATENCY:g} ms;
+- the scheduler takes {1e3 * TASK:g} ms for a task;
+- results are added up in a tree with {FAN_IN} branches at each node."""
+
+_END = """The time after a plus sign is that of copying all rows to one machine for the
+fingerprint of a certificate, a hash of the rows in their order. The other times grow with the
+number of workers for two reasons: each trip has one task for each worker, and vectors have one
+number for each row."""
 
 
 def main() -> None:

@@ -243,10 +243,16 @@ def loss_class(name: str) -> type[DataFit]:
 def available_losses() -> tuple[PluginInfo, ...]:
     """Return every loss by name, those of other packages included, and why one does not load.
 
+    Returns
+    -------
+    tuple of PluginInfo
+        As for :func:`available_backends`. The names are those of the command line and of
+        :func:`~sparsemodel.loss_term`.
+
     Examples
     --------
-    >>> from sparsemodel.registry import available_losses
-    >>> [info.name for info in available_losses() if info.distribution == "sparsemodel"][:2]
+    >>> import sparsemodel as sm
+    >>> [info.name for info in sm.available_losses() if info.distribution == "sparsemodel"][:2]
     ['absolute', 'cox']
     """
     return _losses.available()

@@ -35,42 +35,42 @@ _HEAD = r"""# Choosing a model: risk, size, recovery
 Written by `python -m benchmarks.selection` on {date}, with {versions}.
 Data as in Hastie, Tibshirani and Tibshirani
 (*Extended comparisons of best subset selection, forward stepwise selection, and the lasso*, 2017):
-{nonzeros} equal coefficients at equal distances, columns of correlation $\rho^{{|i-j|}}$, noise by
-the ratio of variances (SNR). {repeats} draws of each of {cases} cases, with the seeds 0 to {last};
-every method sees the same draws, and draws of one seed and shape share their random numbers. Every
-method chooses what it chooses without arguments.
+{nonzeros} equal coefficients at equal distances, and columns with the correlation
+$\rho^{{|i-j|}}$. SNR is the signal-to-noise ratio, a ratio of variances. There are {repeats} draws
+of each of {cases} cases, with the seeds 0 to {last}. Every method has the same draws, and draws of
+one seed and shape share their random numbers. Every method runs with its default arguments.
 
 Risk is $(\hat w - w)^\top \Sigma (\hat w - w) / w^\top \Sigma w$: 0 is
-perfect, 1 is what no coefficients have.
+perfect, 1 is the risk of the model without coefficients.
 """
 _PAIRED = """## Differences of risk
 
-Risk less that of {default} on the same draws, with the standard error of the mean; draws that
-share random numbers count as one. In bold what a t test at 5 % finds apart from zero: above it
-{default} is better. With {repeats} draws for each of {shapes} shapes it finds large differences
-only.
+The table shows the risk minus that of {default} on the same draws, with the standard error of the
+mean; draws that share random numbers count as one. Differences in bold are significant in a t test
+at 5 %; if they are positive, {default} is better. With {repeats} draws for each of {shapes} shapes
+the test finds only large differences.
 """
 _SIZES = """## Size and exact recovery
 
-Mean number of nonzeros ({nonzeros} are true), and of {repeats} draws those whose support is exactly
-the true one.
+The mean number of nonzeros ({nonzeros} are true) and, after the comma, in how many of {repeats}
+draws the support is exactly the true one.
 """
 _NOISE = """## Noise alone
 
-Mean number of nonzeros where there is nothing to find, and of {draws} draws those in which
-nothing is chosen ([the rule](../adr/0015-how-k-and-the-ridge-are-chosen.md)).
+The mean number of nonzeros if all coefficients are zero and, after the comma, in how many of
+{draws} draws no feature is selected ([the rule](../adr/0015-how-k-and-the-ridge-are-chosen.md)).
 """
 _COST = """## What the ridge costs
 
-Seconds of the processor for choosing `k` and one of three ridges, by those for `k` alone on the
-same draw: {median:.1f} in the median of {draws} draws, {low:.1f} to {high:.1f} between the fifth
-and the 95th percentile, and {total:.1f} for all of them together.
+The CPU time for choosing `k` and one of three ridges, divided by that for `k` alone on the same
+draw: the median of {draws} draws is {median:.1f}, the 5th and the 95th percentile are {low:.1f} and
+{high:.1f}, and the ratio of the totals is {total:.1f}.
 """
 _RULE = """## The one-standard-error rule
 
-It is off unless asked for. Its risk less that of the best mean is {mean} on the same draws, its
-models have {size:.1f} nonzeros on average beside {default:.1f}, and {exact} of {draws} supports are
-exactly right beside {right}.
+It is off by default. Its risk minus that of the best mean is {mean} on the same draws. Its models
+have {size:.1f} nonzeros on average in place of {default:.1f}, and {exact} of {draws} supports are
+exactly right in place of {right}.
 """
 
 
@@ -233,12 +233,12 @@ def _advice(results: Results, names: list[str]) -> str:
         most = max(found.values())
         supports = _listed([name for name in names if found[name] == most])
         lines.append(
-            f"- SNR {snr:g}: the smallest risk has {order[0]} ({_risk(part, order[0]):.3f}); "
-            + (f"not found to be worse {_are(level)}; " if level else "")
+            f"- SNR {snr:g}: {order[0]} has the smallest risk ({_risk(part, order[0]):.3f}); "
+            + (f"not significantly worse {_are(level)}; " if level else "")
             + (
-                f"most supports are found by {supports} ({most} of {len(_all(part, names[0]))})."
+                f"{supports} found the most supports ({most} of {len(_all(part, names[0]))})."
                 if most
-                else "no method finds a support."
+                else "no method found a support."
             )
         )
     return "\n".join(lines) + "\n"

@@ -21,25 +21,29 @@ _TARGETS = {
 _HEAD = """\
 # Losses in one table
 
-A row for every loss that comes with the package, written from the losses themselves. *Function*
-is what you write, with a link to its formula; *command line* is the name after `--loss`. A loss
-that is not smooth is solved through smooth approximations. Every loss with a known conjugate or
-Hessian has dual bounds, so that `certify()` gives a gap (with a ridge) and `prove()` can close
-it.
+The table has a row for every loss that comes with the package; a program writes it from the
+losses. *Function* is what you write, with a link to its formula; *command line* is the name after
+`--loss`. A loss that is not smooth is searched through smooth approximations and minimised exactly
+on each support. Every loss with a known conjugate or Hessian has dual bounds: `certify()` gives a
+gap (with a ridge or bounds), and `prove()` can close it.
 
 | function | command line | target | smooth | likelihood | certify and prove |
 | --- | --- | --- | --- | --- | --- |
 """
 _TAIL = """
-Classes may be given as 0/1, -1/1, booleans or two strings; for ordered ones
-{py:func}`~sparsemodel.ordinal_loss` is a sum of logistic losses. Only likelihoods have information
-criteria (`path.select("ebic")`); cross-validation works for all. Losses are convex in the
-prediction, which is what bounds rest on. With the log link the inverse Gaussian loss,
-$y e^{-2u}/2 - e^{-u}$, is not where $e^u > 2 y$, nor is a gamma loss with the identity link where
-$u > 2 y$, so that neither is here; `gamma_loss` stands nearest. Links other than the logarithm ask
-for positive predictions: with a constant, `A @ w + c`, searches begin at it, and a solution whose
-predictions are not positive is an error that says what to add. A loss that is missing can be
-[added](../how-to/add-a-loss.md); `sm.available_losses()` lists those of plug-ins as well.
+- Two classes may be given as 0/1, -1/1, booleans or two strings. For classes that have an order,
+  {py:func}`~sparsemodel.ordinal_loss` is a sum of logistic losses.
+- Only likelihoods have information criteria (`path.select("ebic")`). Cross-validation works for all
+  losses.
+- Bounds need losses that are convex in the prediction $u$. Two losses are left out because they are
+  not: the inverse Gaussian loss with the log link, $y e^{-2u}/2 - e^{-u}$, is not convex where
+  $e^u > 2 y$, and the gamma loss with the identity link is not convex where $u > 2 y$. Use
+  `gamma_loss` instead.
+- Links other than the logarithm need positive predictions. Add a constant, `A @ w + c`; the search
+  then starts from a positive constant. If the predictions of a solution are not positive, an error
+  says what to add.
+- A missing loss can be [added](../how-to/add-a-loss.md). `sm.available_losses()` lists the losses
+  of plug-ins as well.
 """
 
 

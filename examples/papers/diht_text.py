@@ -122,9 +122,9 @@ def main(chosen: Options) -> None:
                         curve(right, label, track[:, 1], track[:, 3], markevery=every)
         for label, times in slow.items():
             curve(axes[3 * line + 1], label, drawn, times)
-        for place, what in enumerate(("above bound", "seconds", "gap")):
-            headline(axes[3 * line + place], f"{loss}: {what}")
-        for place in range(3):
+        headline(axes[3 * line], loss)
+        for place, what in enumerate(("objective - bound", "CPU seconds to 1 %", "duality gap")):
+            axes[3 * line + place].set_ylabel(what, fontsize=9)
             logarithmic(axes[3 * line + place])
         axes[3 * line + 1].set_xticks(scales)
     for ax, what in zip(axes[3:], ("CPU seconds", "$\\lambda_0$", "iterations"), strict=True):

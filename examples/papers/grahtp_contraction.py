@@ -45,6 +45,7 @@ def main(chosen: Options) -> None:
             curve(ax, label, xs, ys, marker="")
         ax.set_xlabel("M / m", fontsize=9)
         ax.set_ylim(0.0, 1.02)
+    axes[0].set_ylabel("contraction factor", fontsize=9)
     headline(axes[0], "Theorem 2")
     headline(axes[1], "Theorem 5, k = (2 + 16 (M/m)^2) kbar")
     rows = [

@@ -1,7 +1,7 @@
 """Yuan, Li and Zhang (2018), figures 4 and 5: sparse logistic regression on real data.
 
 Objective, test error and CPU time along k, with a ridge of 1e-5, of the hard-thresholding and the
-greedy methods; then GraHTP beside an l1-penalised fit with as many features.
+greedy methods; then GraHTP and an l1-penalised fit with as many features.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def main(chosen: Options) -> None:
             axes[4 * line + place].set_ylabel(what, fontsize=9)
         for place in (0, 2):
             logarithmic(axes[4 * line + place])
-    headline(axes[3], "beside l1")
+    headline(axes[3], "compared with l1")
     for ax in axes[-4:]:
         nonzeros(ax)
     table(chosen, "grahtp_logistic", ("data", "k", "method", "objective", "error %", "CPU s"), rows)

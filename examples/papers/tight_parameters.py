@@ -31,6 +31,12 @@ from sparsemodel.numerics import RegressionObjective, minimise_restricted
 
 D, N, K = 256, 100, 4
 BLUES = ("#08306b", "#2171b5", "#6baed6", "#d55e00")
+HEADLINES = {
+    "k": "for sparsities k",
+    "m": "for stage lengths m",
+    "eta": "for steps eta",
+    "eta = 3e-4, m": "eta = 3e-4, for m",
+}
 
 
 def instance(seed: int) -> tuple[Any, Any]:
@@ -80,8 +86,9 @@ def main(chosen: Options) -> None:
             ax.annotate(str(label), (xs[-1], ys[-1]), fontsize=7.5, color=colour)
             rows.append((k, m, eta, done, stages, ys[0], ys[len(ys) // 2], ys[-1]))
         logarithmic(ax)
-        headline(ax, name)
+        headline(ax, HEADLINES[name])
         ax.set_xlabel("stages", fontsize=9)
+    axes[0].set_ylabel("objective", fontsize=9)
     header = ("k", "m", "eta", "trials", "stages", "after 1", "half way", "at the end")
     table(chosen, "tight_parameters", header, rows)
     seeds = range(chosen.seed, chosen.seed + count)

@@ -39,7 +39,7 @@ class NotSolvedError(SparseModelError, RuntimeError):
 
 
 class UnsupportedProblemError(SparseModelError, ValueError):
-    """The requested backend (or every backend) objects to the problem; the reasons are listed."""
+    """The requested backend (or every backend) cannot solve the problem; ``reasons`` lists why."""
 
     def __init__(self, message: str, reasons: Sequence[str] = ()) -> None:
         super().__init__(message)

@@ -43,6 +43,11 @@ def minimize(objective: Any) -> Minimize:
     Minimize
         The first argument of :class:`Problem`.
 
+    Raises
+    ------
+    ModelError
+        When ``objective`` is not such a sum; the message shows one.
+
     Examples
     --------
     >>> import numpy as np, sparsemodel as sm

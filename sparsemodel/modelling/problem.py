@@ -55,8 +55,8 @@ class Problem(Declaration):
 
     Notes
     -----
-    Facts about the data are kept: solving again pays for nothing twice. Arrays are held by
-    reference, and refused where one of up to 4096 numbers of each has changed in place since.
+    What is known about the data is computed once. Arrays are held by reference. An error is raised
+    if one of up to 4096 entries of each array, which are compared, has changed in place since.
 
     Examples
     --------

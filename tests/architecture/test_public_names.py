@@ -85,6 +85,17 @@ def test_the_number_of_backends_is_right() -> None:
     assert f"{words[len(ours)]} backends" in text
 
 
+def test_the_number_of_losses_is_right() -> None:
+    """README.md says it in words; a loss of the user's own is not among them."""
+    words = {17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "twenty"}
+    ours = [name for name in sparsemodel.__all__ if name.endswith("_loss")]
+    ours.remove("custom_loss")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"{words[len(ours)]} losses and your own" in text
+    table = (ROOT / "docs" / "explanation" / "when-to-use-it.md").read_text(encoding="utf-8")
+    assert f"| {words[len(ours)]}, your own, graphs |" in table
+
+
 def users_callables() -> list[tuple[str, object]]:
     """Return the functions of the language, and the methods of what they return."""
     found: list[tuple[str, object]] = []

@@ -63,8 +63,8 @@ def test_the_page_states_machine_threads_runs_and_ratios(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("ours", "theirs", "said"),
     [
-        ((2e-4, 2.0), (1e-4, 4.0), ["0.0002 in 2 s, **worse**", "peer: 0.0001", "2 times as long"]),
-        ((1e-4, 2.0), (2e-4, 1.0), ["0.0001 in 2 s, better", "peer: 0.0002", "2 times quicker"]),
+        ((2e-4, 2.0), (1e-4, 4.0), ["0.0002 in 2 s, **worse**", "peer: 0.0001 | 2 |"]),
+        ((1e-4, 2.0), (2e-4, 1.0), ["0.0001 in 2 s, better", "peer: 0.0002 | 0.5 |"]),
         ((1e-4, 2.0), (1.0005e-4, 1.0), ["0.0001 in 2 s, as good", "peer: 0.0001"]),
     ],
 )

@@ -78,13 +78,13 @@ def test_the_page_shows_every_method_and_says_who_was_best() -> None:
     machine = {"date": "2026-01-02", "versions": {"numpy": "9.9"}}
     text = page({**_results(0.2), **noise}, machine, METHODS)
     first, second, third = list(METHODS)[:3]
-    assert f"- SNR 0.5: the smallest risk has {first} (0.500); most supports" in text
-    assert f"most supports are found by {second} (16 of 16)" in text
+    assert f"- SNR 0.5: {first} has the smallest risk (0.500); {second} found" in text
+    assert f"{second} found the most supports (16 of 16)" in text
     assert "on 2026-01-02, with numpy 9.9" in text
     assert "seeds 0 to 3" in text
-    assert f"less that of {first} on the same draws" in text
+    assert f"minus that of {first} on the same draws" in text
     assert "**+0." in text
     assert text.count("| 60 x 30 |") == 2 * 4 + 2
-    assert f"not found to be worse are {second}, {third}" in page(
+    assert f"not significantly worse are {second}, {third}" in page(
         {**_results(0.0), **noise}, machine, METHODS
     )

@@ -47,6 +47,14 @@ def test_a_column_of_weights_is_answered_by_what_to_write(data: Any) -> None:
     assert str(error.value).count("weights of") == 1
 
 
+def test_a_negative_weight_is_located(data: Any) -> None:
+    A, b = data
+    weights = np.ones(N)
+    weights[[2, 5]] = -1.0, -3.0
+    with pytest.raises(sm.DataError, match="entry 5 is -3"):
+        sm.squared_loss(A, b, weights=weights)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_bad_entries_of_target_and_weights_are_located(data: Any, bad: float) -> None:
     A, b = data

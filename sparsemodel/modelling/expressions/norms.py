@@ -50,8 +50,8 @@ class norm(Symbolic):
         A variable or a slice of one, possibly minus a constant (the centre of a ball), or a vector
         that is affine in variables: ``sm.norm(F @ w) <= risk``.
     order
-        2 (of all entries, for a matrix too), 1 for the sum of absolute values, ``np.inf`` for the
-        largest.
+        2 for the root of the sum of squares (of all entries, also for a matrix), 1 for the sum of
+        absolute values, ``np.inf`` for the largest absolute value; others raise a ``ModelError``.
 
     Examples
     --------

@@ -24,9 +24,10 @@ class offdiag:
     Parameters
     ----------
     *matrices
-        Symmetric variables of one shape. Of several, an entry counts once where any of them is
-        not zero, :math:`|\{(i, j) : i \ne j, \exists g\; \Omega^{(g)}_{ij} \ne 0\}|`: precision
-        matrices with one pattern.
+        Symmetric variables of one shape; others raise a ``ModelError``. With several, a position
+        counts once if any of the matrices is nonzero there,
+        :math:`|\{(i, j) : i \ne j, \exists g\; \Omega^{(g)}_{ij} \ne 0\}|`:
+        precision matrices with one pattern.
 
     Examples
     --------

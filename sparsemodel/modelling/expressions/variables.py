@@ -279,6 +279,8 @@ def _no_sequence(expression: Any) -> ModelError:
 def diff(expression: Any, order: int = 1) -> Affine:
     """Return the differences of neighbouring entries of a vector variable, or of a slice of one.
 
+    Those of order 1 are ``w[i + 1] - w[i]``; higher orders repeat this.
+
     Parameters
     ----------
     expression
@@ -290,6 +292,11 @@ def diff(expression: Any, order: int = 1) -> Affine:
     -------
     Affine
         An expression with ``order`` fewer entries, for ``card`` or a loss.
+
+    Raises
+    ------
+    ModelError
+        When ``expression`` is not a vector variable or a slice of one, or has too few entries.
 
     Examples
     --------

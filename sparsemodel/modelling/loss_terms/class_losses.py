@@ -226,7 +226,7 @@ def ordinal_loss(
     prediction
         ``A @ w``, shape ``(n,)``, without a constant: the thresholds are constants.
     target
-        Numbers, whose order is theirs; an ordered categorical column; or anything, with ``order``.
+        Numbers, an ordered categorical column, or classes of any kind together with ``order``.
     order
         The classes from the lowest to the highest. Those that no observation has are left out.
     weights, reduction
@@ -240,17 +240,18 @@ def ordinal_loss(
     Raises
     ------
     DataError
-        For text without an order, a class that ``order`` has not, less than two classes, or more
-        than a hundred.
+        For text without an order, a class that is missing from ``order``, fewer than two classes,
+        or more than a hundred.
     ModelError
         For predictions with a constant.
 
     Notes
     -----
-    Bounds, certificates and proofs are those of the logistic loss. With thresholds in order, as
-    they are at a minimum, ``predict(new, "probability")`` is what is between them. The sum is no
-    likelihood of the classes: choose ``k`` by cross-validation (of the sum). After Rennie and
-    Srebro, *Loss functions for preference levels* (IJCAI workshop, 2005).
+    Bounds, certificates and proofs are those of the logistic loss. At a minimum the thresholds are
+    in order, and ``predict(new, "probability")`` returns the differences of the probabilities at
+    neighbouring thresholds. The sum is no likelihood of the classes: choose ``k`` by
+    cross-validation. Source: Rennie and Srebro, *Loss functions for preference levels* (IJCAI
+    workshop, 2005).
 
     Examples
     --------

@@ -77,8 +77,9 @@ def poisson_loss(
     Notes
     -----
     Conjugate :math:`(a + y) \log(a + y) - (a + y)` for :math:`a + y \ge 0`; smooth and strongly
-    convex on bounded sets only. Those of other links, and how they go on where ``u`` is not
-    positive, are with :class:`~sparsemodel.losses.PoissonIdentityLoss` and ``PoissonSqrtLoss``.
+    convex on bounded sets only. :class:`~sparsemodel.losses.PoissonIdentityLoss` and
+    ``PoissonSqrtLoss`` give the conjugates of the other links, and their values where ``u`` is not
+    positive.
 
     Examples
     --------

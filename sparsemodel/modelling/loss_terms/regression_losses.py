@@ -37,6 +37,19 @@ def squared_loss(
     reduction
         ``"mean"`` divides the (weighted) sum by ``n``; ``"sum"`` does not.
 
+    Returns
+    -------
+    LossTerm
+        A term of the goal; terms are added, and multiplied by positive numbers.
+
+    Raises
+    ------
+    DataError
+        As for every loss: when shapes disagree, an entry is NaN or infinite, a weight is negative,
+        or the target is not of the kind that the loss needs (numbers, counts, labels).
+    ModelError
+        As for every loss: when ``prediction`` is no affine expression, or ``reduction`` is unknown.
+
     Notes
     -----
     Conjugate :math:`a^2/2 + a y` on the real line; 1-smooth and 1-strongly convex.

@@ -211,9 +211,7 @@ def observation_weights(weights: Any, n: int, loss: str) -> FloatArray:
     if c.size != n:
         raise DataError(f"{where} have {c.size} entries for {n} observations.")
     if np.any(c < 0.0):
-        raise DataError(
-            f"{where} must not be negative; entry {int(np.argmax(c < 0.0))} is {c.min():g}."
-        )
+        raise DataError(f"{where} must not be negative; entry {int(np.argmin(c))} is {c.min():g}.")
     if not np.any(c > 0.0):
         raise DataError(f"{where} are all zero; at least one observation must count.")
     return c
@@ -228,12 +226,18 @@ def ridge(expression: Any = None, lam: Any = None) -> Ridge:
         The variable, or a slice of it. ``ridge(lam)`` alone is short for the problem's one vector
         or matrix variable.
     lam
-        At least 0: a number, one number per entry (row), or a :class:`Parameter`.
+        At least 0: a number, one number per entry (row), or a :class:`Parameter`. It is never
+        divided by the number of observations.
 
     Returns
     -------
     Ridge
         A term of the goal.
+
+    Raises
+    ------
+    ModelError
+        When ``lam`` is missing or negative, or ``expression`` is not a variable or a slice of one.
 
     Examples
     --------

@@ -67,6 +67,11 @@ class Trace(FormTerm):
 class log_det(Symbolic):
     """The logarithm of the determinant of a symmetric matrix variable; minimise its negative.
 
+    Parameters
+    ----------
+    matrix
+        ``sm.Variable((p, p), symmetric=True)``; any other argument raises a ``ModelError``.
+
     Examples
     --------
     >>> import sparsemodel as sm
@@ -116,7 +121,12 @@ def trace(product: Any) -> Trace:
     Returns
     -------
     Trace
-        A linear term of the goal, beside ``-sm.log_det(Omega)``.
+        A linear term of the goal, to be added to ``-sm.log_det(Omega)``.
+
+    Raises
+    ------
+    ModelError
+        When ``Omega`` is not a symmetric variable.
 
     Examples
     --------
@@ -182,6 +192,14 @@ def gaussian_nll(
     -------
     Objective
         The objective of a sparse precision matrix.
+
+    Raises
+    ------
+    ModelError
+        When ``matrix`` is not a symmetric variable, or not exactly one of ``covariance`` and
+        ``data`` is given.
+    DataError
+        When ``covariance`` is not symmetric positive semidefinite, or an entry is not finite.
 
     Examples
     --------
@@ -253,6 +271,11 @@ def required_edges(matrix: Any, pairs: Iterable[tuple[int, int]]) -> EdgePattern
     -------
     EdgePattern
         A constraint for a :class:`Problem`.
+
+    Raises
+    ------
+    ModelError
+        When ``matrix`` is not a symmetric variable, or a pair is not two different rows of it.
 
     Examples
     --------

@@ -220,9 +220,9 @@ class Path(Documented, Signposted):
         """Return the solution whose k predicts held-out observations best.
 
         Every fold is solved with its training observations only. If 0 is on the path, it is chosen
-        unless held-out losses fall from there towards the candidates of the largest ridge, in a t
-        test at 5 % over the observations. If folds are given or the loss couples observations, a
-        paired t test over the folds compares the best candidate with 0.
+        unless a t test at 5 % over the observations finds that held-out losses decrease from there
+        towards the candidates of the largest ridge. If folds are given or the loss couples
+        observations, a paired t test over the folds compares the best candidate with 0.
 
         Parameters
         ----------

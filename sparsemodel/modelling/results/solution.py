@@ -41,8 +41,11 @@ class Solution(Documented, Fitted):
     value: float
     """Objective at the solution."""
     stop: Stop
+    """Why the run ended: ``Stop.CONVERGED``, ``Stop.TIME_LIMIT``, ..."""
     backend: str
+    """Name of the backend that found the solution."""
     iterations: int
+    """Iterations of all stages together."""
     indices: IntArray
     """Sorted indices of the nonzero counted entries (rows), within their variable."""
     support_names: tuple[Any, ...] | None
@@ -52,6 +55,7 @@ class Solution(Documented, Fitted):
     values: Mapping[str, Any]
     """Each variable's value by its label."""
     history: tuple[Iteration, ...] = field(repr=False)
+    """One :class:`~sparsemodel.interfaces.Iteration` for each, with objective and seconds."""
     timings: Mapping[str, float] = field(repr=False)
     """Seconds by name, which are ``compile``, ``solve`` and ``total``."""
     passes: float
@@ -59,10 +63,12 @@ class Solution(Documented, Fitted):
     lower: LowerBound = field(repr=False)
     """What :attr:`bound` and :attr:`status` are read from."""
     readings: float | None = 0.0
-    """How often data in files were read; 0 for data in memory. None where that is not known: Dask
-    arrays are loaded by workers, and an operator may read what it likes; see :attr:`passes`."""
+    """How often data in files were read; 0 for data in memory. None where that is not known (Dask
+    arrays and operators); see :attr:`passes`."""
     bytes_read: int | None = 0
+    """Bytes read from files; None where that is not known."""
     notes: tuple[str, ...] = ()
+    """Remarks on the solution, such as an active default bound on eigenvalues."""
     nodes: tuple[str, ...] | None = None
     """Names of the variables behind a precision matrix, if they have any."""
     counts: str = "nonzero"

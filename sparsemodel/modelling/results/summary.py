@@ -35,11 +35,11 @@ class Estimate(NamedTuple):
 class Summary(Documented):
     r"""Measures of fit on the fitted observations; new ones are predicted less well.
 
-    With observations :math:`y_i` of weights :math:`c_i` that sum to one, predictions :math:`u_i`
-    of mean :math:`\mu_i`, the mean loss :math:`F`, its value :math:`F_0` at the best constant,
-    its infimum :math:`F_s` over all predictions, ``d`` estimated coefficients, of which ``k`` were
-    chosen, and ``n`` observations (by weights, see :func:`sparsemodel.selection.criteria.copies`).
-    What does not exist for a loss is None.
+    The formulas use observations :math:`y_i` with weights :math:`c_i` that sum to one, predicted
+    means :math:`\mu_i`, the mean loss :math:`F`, its value :math:`F_0` at the best constant, and
+    its infimum :math:`F_s` over all predictions. There are ``d`` estimated coefficients, of which
+    ``k`` were selected, and ``n`` observations (by weights, see
+    :func:`sparsemodel.selection.criteria.copies`). Measures that a loss does not have are None.
 
     Examples
     --------
