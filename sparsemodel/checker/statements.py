@@ -160,7 +160,7 @@ def _gradient(problem: Problem, x: Any, loose: Any) -> tuple[Any, float, float, 
     """
     slopes = []
     for t in problem.terms:
-        u = _rounded(problem, t, x)
+        u = _rounded(t, x)
         ends = [t.loss.slope(at) for at in (u.mid - u.rad, u.mid, u.mid + u.rad)]
         slopes.append(middle(t.weighted(Ball(ends[1]))))
         off = np.abs(ends[2] - ends[0]) + t.loss.slope_error(u.mid)
@@ -196,7 +196,7 @@ def _squares(v: Any) -> Any:
     return v**2 if v.ndim == 1 else (v**2).sum(axis=1)
 
 
-def _rounded(problem: Problem, term: Term, x: Any) -> Ball:
+def _rounded(term: Term, x: Any) -> Ball:
     """Return predictions with what plain products of floats may have made of them."""
     u, on = middle(predictions(term, x)), rows_of(x)
     reach = np.abs(term.matrix[:, on]) @ np.abs(x[on]) + np.abs(middle(term.o))
@@ -207,7 +207,7 @@ def rounding(problem: Problem, x: Any) -> float:
     """Return how far a value may be from P(x) that was computed with plain products of floats."""
     room = gamma(64 + len(x)) * float(middle(problem.ridge) @ _squares(x))
     for t in problem.terms:
-        losses = t.loss.value(_rounded(problem, t, x))
+        losses = t.loss.value(_rounded(t, x))
         c = middle(t.c) if losses.mid.ndim == 1 else middle(t.c)[:, None]
         room += float((c * (losses.rad + gamma(64 + losses.mid.size) * np.abs(losses.mid))).sum())
     return room
@@ -223,7 +223,7 @@ def exact_fit(problem: Problem, x: Any, value: float) -> bool:
     for t in problem.terms:
         if t.loss.name in _OF_RESIDUALS:
             judged.append(t)
-        elif np.any(low(t.loss.value(_rounded(problem, t, x)))[middle(t.c) > 0.0] > 0.0):
+        elif np.any(low(t.loss.value(_rounded(t, x)))[middle(t.c) > 0.0] > 0.0):
             return False
     if judged:
         if problem.free.size > 64:

@@ -74,7 +74,7 @@ def encodable(stream: TextIO | None) -> None:
         reconfigure(errors="backslashreplace")
 
 
-def distinct(names: Sequence[str], longest: int = 200) -> tuple[str, ...]:
+def distinct(names: Sequence[str]) -> tuple[str, ...]:
     r"""Return the names that a model gives to columns: visible, not endless, still distinct.
 
     >>> distinct(["a", "b\x07", "b\x07"])
@@ -83,7 +83,7 @@ def distinct(names: Sequence[str], longest: int = 200) -> tuple[str, ...]:
     out: list[str] = []
     taken: set[str] = set()
     for number, raw in enumerate(names, start=1):
-        shown = name(raw, longest)
+        shown = name(raw, 200)
         if shown in taken:
             shown = f"{shown} (column {number})"
         taken.add(shown)

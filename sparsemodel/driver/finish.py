@@ -65,9 +65,7 @@ def restored_dual(
     return cast("RegressionObjective", objective).prediction_gradients(at)
 
 
-def restored(
-    form: Form, reduced: Reduced, objective: Objective, point: Point
-) -> tuple[FloatArray, float]:
+def restored(form: Form, reduced: Reduced, point: Point) -> tuple[FloatArray, float]:
     """Return the point and its value on the unreduced form, evaluated afresh if it changed."""
     x = point.x.copy() if not reduced.reductions else reduced.restore(point.x)
     value = point.value

@@ -197,7 +197,7 @@ class _Run:
         prove, objective, reduced = self._options.proof, self._objective, self._reduced
         if prove is None or not point.support.size:
             return point, False
-        found = prove(restored(self._form, reduced, objective, point)[0])
+        found = prove(restored(self._form, reduced, point)[0])
         if found is None:
             return point, False
         self._proof = found
@@ -235,7 +235,7 @@ class _Run:
         if bounding is not None:
             self._duals.append(restored_dual(self._form, reduced, objective, bounding[0]))
             promise = max(promise, bounding[1])
-        x, value = restored(self._form, reduced, objective, point)
+        x, value = restored(self._form, reduced, point)
         proof = self._proof
         return Outcome(
             x=x,

@@ -161,7 +161,7 @@ def test_without_time_the_bound_is_that_of_the_certificate() -> None:
         prove_precision(form, x, gap=0.0)
 
 
-def test_a_proof_as_a_user_asks_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_proof_as_a_user_asks_for_it() -> None:
     rng = np.random.default_rng(8)
     X = rng.standard_normal((60, 7)) @ (np.eye(7) + 0.5 * np.eye(7, k=1))
     omega = sm.Variable((7, 7), symmetric=True)

@@ -215,7 +215,7 @@ def test_a_forged_bound_of_a_graph_is_refused():
             verify(graph_loads(forged_together(body, lines)), problem.form)
 
 
-def test_names_are_compared_where_they_are_known(tmp_path: Path):
+def test_names_are_compared_where_they_are_known():
     problem = PROBLEMS["optimal"]()
     problem.solve()
     body = problem.certify().to_dict()

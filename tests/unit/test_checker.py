@@ -190,7 +190,7 @@ def numbers_in(value: Any, at: tuple = ()) -> Iterator[tuple]:
 
 
 @pytest.mark.parametrize("name", ["squared", "logistic", "curvature", "graph"])
-def test_every_number_that_is_changed_is_noticed(files, name: str, tmp_path, capsys) -> None:
+def test_every_number_that_is_changed_is_noticed(files, name: str, tmp_path) -> None:
     path, data, *_ = files[name]
     body = json.loads(path.read_text(encoding="utf-8"))
     # Other decisions in a tree and other neighbours may prove the same: they are no claims.

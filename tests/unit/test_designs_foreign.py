@@ -170,7 +170,7 @@ def test_the_matrix_stays_where_it_is(loss, intercept, sizes):
     assert max(sizes) <= 2 * (n + p) * k < A.size / 4, "vectors, columns of a few supports"
 
 
-def test_certificates_hold_for_the_same_numbers_wherever_they_are(tmp_path):
+def test_certificates_hold_for_the_same_numbers_wherever_they_are():
     A, b = data()
     near, far = (
         problem_of(array, b, sm.squared_loss, intercept=True) for array in (A, on("device1")(A))

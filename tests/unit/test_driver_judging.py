@@ -191,7 +191,7 @@ def test_what_is_returned_is_within_its_bounds_and_evaluated_with_its_price():
     form = replace(FORM, box=box, sparsity=Cardinality(P, 2, price=0.25))
     objective = objective_of(form)
     point = objective.point_from(vector({0: np.nextafter(0.5, 1.0), 3: np.nextafter(-0.5, -1.0)}))
-    x, value = restored(form, Reduced(form, ()), objective, point)
+    x, value = restored(form, Reduced(form, ()), point)
     np.testing.assert_array_equal(x, vector({0: 0.5, 3: -0.5}))
     assert value == pytest.approx(point.value + 2 * 0.25, rel=1e-12)
 

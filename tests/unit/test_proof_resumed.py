@@ -82,7 +82,7 @@ def test_a_proof_goes_on_from_its_file(tmp_path):
         fresh.prove(gap=1e-8, resume=fine)
 
 
-def test_resuming_in_small_steps_ends(tmp_path):
+def test_resuming_in_small_steps_ends():
     problem = make(1)
     problem.solve()
     certificate = stopped_after(problem, 3, gap=1e-6)

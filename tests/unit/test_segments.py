@@ -138,7 +138,7 @@ def test_the_bound_is_below_every_choice_of_jumps_in_rational_arithmetic(seed, s
     verify(certificate, problem.form)
 
 
-def test_a_bound_of_steps_is_computed_again_on_the_data(tmp_path):
+def test_a_bound_of_steps_is_computed_again_on_the_data():
     def declared(t, k):
         w = sm.Variable(N, name="w")
         return sm.Problem(sm.minimize(sm.squared_loss(w, t)), sm.card(sm.diff(w)) <= k)

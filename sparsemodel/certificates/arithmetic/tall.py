@@ -170,7 +170,7 @@ def survey(form: SparseRegression, x: FloatArray) -> Survey:
     if rows is None:
         return whole
     below, beside = (replace(form, terms=(term,)) for term in rows)
-    spare = _ROUNDINGS * U * _size(form, known["moments"], x)
+    spare = _ROUNDINGS * U * _size(known["moments"], x)
     lost = at_point.value - primal(below, x).value + spare
     if not lost <= _LOST * abs(at_point.value - form.constant):
         return whole
@@ -246,7 +246,7 @@ def _blocks(design: Design) -> list[tuple[IntArray, Digest | _Ones]]:
     ]
 
 
-def _size(form: SparseRegression, moments: Moments, x: FloatArray) -> float:
+def _size(moments: Moments, x: FloatArray) -> float:
     """Return the squares of the targets and of the columns times ``x``, means included."""
     squares = np.diag(moments.products).copy()
     if (j := moments.intercept) is not None:

@@ -228,7 +228,7 @@ def _search(
     best, witness, m = -np.inf, PrecisionWitness(), len(form.parts)
     enclosing_cost = m * (eigenvalue_cost(form.order) + inverse_cost(form.order))
     evaluation = m * eigenvector_cost(form.order)
-    choices = [_in_units(part, one) for part, one in zip(form.parts, at.matrices, strict=True)]
+    choices = [_in_units(one) for one in at.matrices]
     if not left.fits(max(map(len, choices)) * enclosing_cost, evaluation):
         return best, witness
     null = null_nats(form)
@@ -255,7 +255,7 @@ def _search(
     return best, witness
 
 
-def _in_units(form: SparsePrecision, at: Evaluated) -> list[tuple[int, ...] | None]:
+def _in_units(at: Evaluated) -> list[tuple[int, ...] | None]:
     """Return the variables' own units, and those that make them alike.
 
     Bounds on eigenvalues are about the variables' own units; the modulus is largest where they

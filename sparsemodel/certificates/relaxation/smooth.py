@@ -86,8 +86,10 @@ class Smooth(ABC):
 
 @final
 class _Matrix(Model):
-    def __init__(self, q: FloatArray, *, exact: bool = True) -> None:
-        self._q, self.exact = q, exact
+    exact = True
+
+    def __init__(self, q: FloatArray) -> None:
+        self._q = q
 
     def product(self, u: FloatArray) -> FloatArray:
         on = np.flatnonzero(u)
