@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,11 +63,16 @@ class Declared:
         if counted.size < p:
             among, labels = self._w[counted], None if labels is None else labels[counted]
         self.units = counted.size if labels is None else len(np.unique(labels))
-        constraints = [
+        self._constraints = [
             card(among, groups=labels, axis=rows) <= self._k,
             *_within(self._w, model, counted),
         ]
-        self.problem = Problem(minimize(loss + ridge(self._w, self._ridge * scales)), constraints)
+        self._goal = minimize(loss + ridge(self._w, self._ridge * scales))
+
+    @cached_property
+    def problem(self) -> Problem:
+        """Return the problem, which is compiled for ``k`` and the ridge when it is first used."""
+        return Problem(self._goal, self._constraints)
 
     def solve(self, k: Any, lam: Any, *, seed: int, start: Path | None = None) -> Any:
         """Solve for ``k`` and the ridge ``lam``, or finish the solution of a path for them."""

@@ -18,10 +18,12 @@ from scipy.sparse.linalg import LinearOperator
 
 import sparsemodel as sm
 import sparsemodel_backends
+from sparsemodel.compiler.canonical.canonicalize import canonicalize
 from sparsemodel.designs import DenseDesign
 from sparsemodel.driver import Outcome
 from sparsemodel.interfaces import Context, Design
 from sparsemodel.numerics import RegressionObjective, minimise_on_support, separation
+from sparsemodel.sklearn import SparseLinearRegression
 from sparsemodel_backends.local_search import LocalSearch
 from sparsemodel_backends.nhtp import NHTP
 
@@ -303,3 +305,18 @@ def test_small_problems_take_few_calls(
         "poisson": lambda: rng.poisson(np.exp(0.4 * eta)).astype(float),
     }[loss]()
     assert calls_of_a_solve(getattr(sm, f"{loss}_loss"), A, y) <= most
+
+
+@pytest.mark.unrefereed("calls are counted, and the referee compiles as well")
+def test_an_estimator_compiles_its_problem_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def counted(*arguments: Any) -> Any:
+        made.append(arguments)
+        return canonicalize(*arguments)
+
+    monkeypatch.setattr("sparsemodel.modelling.regression.compiled.canonicalize", counted)
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((50, 20))
+    SparseLinearRegression(3).fit(A, A[:, 0] + rng.standard_normal(50))
+    assert len(made) == 1
