@@ -254,12 +254,13 @@ def test_scores_refuse_weights_that_are_none(kind: type):
         model.score(X, y[:29])
 
 
+@pytest.mark.filterwarnings("ignore:The least populated class:UserWarning")
 def test_one_event_is_too_few_to_cross_validate_with():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 4)), np.column_stack([rng.exponential(size=40), np.zeros(40)])
     y[7, 1] = 1.0
     SparseCoxRegression(k=1).fit(X, y)
-    with pytest.raises(ValueError, match="training part of a fold.*no more folds than there are"):
+    with pytest.raises(ValueError, match=r"training part of a fold.*no more folds than there are"):
         SparseCoxRegressionCV(range(3), cv=5).fit(X, y)
     with pytest.raises(ValueError, match="positive sample_weight has an event; SparseCox"):
         SparseCoxRegression(k=1).fit(X, y, sample_weight=1.0 - y[:, 1])
