@@ -16,8 +16,8 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import w
 from sparsemodel.certificates.dual_bounds.witness import evaluate
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.checker.__main__ import main
-from sparsemodel.interfaces import CertificateError
 from sparsemodel.designs import SparseDesign, TransformedDesign
+from sparsemodel.interfaces import CertificateError
 
 HELD = ("dense", "sparse", "mapped", "dask")
 OFFSETS = (0.0, 3.0, 1e3, 1e6, 1e8)
