@@ -356,7 +356,7 @@ class TransformedDesign(Design):
 
     def _transform(self, block: FloatArray) -> FloatArray:
         if self._means is not None:
-            block = block - self._means
+            block = grams.centred(block, self._means, exact=Access.ROWS in self.access)
             return block if self._scale is None else np.multiply(block, self._scale, out=block)
         return block if self._scale is None else block * self._scale
 

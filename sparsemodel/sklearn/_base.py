@@ -290,3 +290,9 @@ class GivenK(Options):
     def _solved(self, data: Data) -> tuple[Declared, Any]:
         declared = self._declared(data)
         return declared, declared.solve(self.k, self.ridge, seed=self._seed())
+
+
+def scoring_weights(weights: Any, samples: Any) -> FloatArray:
+    """Return the weights that a score is given, ones for None; some are positive, none negative."""
+    checked = _check_sample_weight(weights, samples, dtype=np.float64, ensure_non_negative=True)
+    return np.asarray(checked)

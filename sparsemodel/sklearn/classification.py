@@ -45,8 +45,15 @@ class SparseClassifier(ClassifierMixin, SparseLinearModel):  # type: ignore[misc
     class_weight: Any = None
 
     def _encode(self, y: Any) -> tuple[FloatArray, int]:
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        try:
+            check_classification_targets(y)
+            self.classes_, codes = np.unique(y, return_inverse=True)
+        except TypeError as error:  # labels that cannot be compared
+            kinds = sorted({type(label).__name__ for label in np.ravel(y).tolist()})
+            raise TypeError(
+                f"y holds labels of several types, {' and '.join(kinds)}, which have no order; "
+                "write them alike, for instance y.astype(str)."
+            ) from error
         count = self.classes_.size
         if count < 2:
             raise ValueError(

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_consistent_length
 
 from sparsemodel.interfaces import Conjugable, FloatArray, Loss
 from sparsemodel.losses import HuberLoss, QuantileLoss, SquaredLoss
 from sparsemodel.modelling.loss_terms.squared_scales import spread
 from sparsemodel.modelling.regression.measures import deviance_explained
-from sparsemodel.sklearn._base import Data, GivenK, SparseLinearModel
+from sparsemodel.sklearn._base import Data, GivenK, SparseLinearModel, scoring_weights
 from sparsemodel.sklearn._chosen import ChosenK
 from sparsemodel.sklearn._docs import (
     PARAMETERS,
@@ -80,13 +81,15 @@ class ExplainedLoss(Regression):
         Raises
         ------
         ValueError
-            For a loss whose least value is not known, which has no conjugate.
+            For a loss whose least value is not known, which has no conjugate, and for weights that
+            are negative or all zero.
         """
         u, loss = self._linear(X), self._loss()
         if not isinstance(loss, Conjugable):
             raise ValueError(f"{loss.name} has no D²: pass a scorer of your own.")
+        check_consistent_length(u, y)
         target = loss.check_target(np.asarray(y, dtype=np.float64), "y")
-        c = np.ones(u.size) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        c = scoring_weights(sample_weight, u)
         share = deviance_explained(loss, u, target, c / c.sum(), np.zeros(u.size))
         return math.nan if share is None else share
 

@@ -6,10 +6,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_consistent_length
 
 from sparsemodel.interfaces import DataFit, FloatArray
 from sparsemodel.losses import CoxLoss
-from sparsemodel.sklearn._base import Data, GivenK, SparseLinearModel
+from sparsemodel.sklearn._base import Data, GivenK, SparseLinearModel, scoring_weights
 from sparsemodel.sklearn._chosen import ChosenK
 from sparsemodel.sklearn._docs import (
     PARAMETERS_COX,
@@ -34,6 +35,18 @@ class _Cox(SparseLinearModel):
 
     def _encode(self, y: Any) -> tuple[FloatArray, int]:
         return CoxLoss().check_target(np.asarray(_in_columns(y), dtype=np.float64), "y"), 1
+
+    def _weights(self, y: Any, c: FloatArray) -> FloatArray:
+        c = super()._weights(y, c)
+        if not np.any(c[np.asarray(y)[:, 1] > 0.0] > 0.0):
+            said = "No sample with a positive sample_weight has an event"
+            if isinstance(self, ChosenK):
+                said += (
+                    ", in the training part of a fold if not of all; pass a cv whose training "
+                    "parts hold events, with no more folds than there are events"
+                )
+            raise ValueError(f"{said}; {type(self).__name__} needs at least one.")
+        return c
 
     def predict(self, X: Any) -> FloatArray:
         """Return the log hazards relative to a sample of zeros.
@@ -71,7 +84,9 @@ class _Cox(SparseLinearModel):
             Between 0 and 1; 0.5 for risks that say nothing, and where no pair can be compared.
         """
         target, _ = self._encode(y)
-        return concordance(self.predict(X), target, sample_weight)
+        risk = self.predict(X)
+        check_consistent_length(risk, target)
+        return concordance(risk, target, scoring_weights(sample_weight, risk))
 
 
 def _in_columns(y: Any) -> Any:

@@ -236,3 +236,41 @@ def test_a_sum_over_columns_is_the_huber_loss_of_several_targets() -> None:
     problem = sm.Problem(sm.minimize(loss + sm.ridge(W, 1e-3)), sm.card(W, axis=1) <= 2)
     problem.solve()
     np.testing.assert_allclose(W.value, B, atol=0.1)
+
+
+@pytest.mark.parametrize("kind", [SparsePoissonRegression, SparseQuantileRegression])
+def test_scores_refuse_weights_that_are_none(kind: type):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 4)), rng.poisson(2.0, 30)
+    model = kind(k=2).fit(X, y)
+    for weights, words in (
+        (np.zeros(30), "at least one non-zero"),
+        (-np.ones(30), "Negative values"),
+        (np.ones(29), "expected \\(30,\\)"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.score(X, y, sample_weight=weights)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(X, y[:29])
+
+
+@pytest.mark.filterwarnings("ignore:The least populated class:UserWarning")
+def test_one_event_is_too_few_to_cross_validate_with():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 4)), np.column_stack([rng.exponential(size=40), np.zeros(40)])
+    y[7, 1] = 1.0
+    SparseCoxRegression(k=1).fit(X, y)
+    with pytest.raises(ValueError, match=r"training part of a fold.*no more folds than there are"):
+        SparseCoxRegressionCV(range(3), cv=5).fit(X, y)
+    with pytest.raises(ValueError, match="positive sample_weight has an event; SparseCox"):
+        SparseCoxRegression(k=1).fit(X, y, sample_weight=1.0 - y[:, 1])
+    model = SparseCoxRegression(k=1).fit(X, y)
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        model.score(X, y, sample_weight=np.zeros(40))
+
+
+def test_labels_of_several_types_are_named():
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    labels = np.array(["a", 1] * 10, dtype=object)
+    with pytest.raises(TypeError, match=r"several types, int and str.*y\.astype\(str\)"):
+        SparseLogisticRegression(k=1).fit(X, labels)

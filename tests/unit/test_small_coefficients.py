@@ -63,5 +63,5 @@ def test_what_others_need_stays() -> None:
         form = sm.Problem(goal, sm.card(w) <= 3, rule).form
         objective = objective_of(form)
         point = objective.point_from(np.array([1e-15, 1.0, 0.0]))
-        found = restored(form, Reduced(form, (), None), objective, point)[0]
+        found = restored(form, Reduced(form, (), None), point)[0]
         assert found.tolist() == kept

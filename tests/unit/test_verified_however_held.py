@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
@@ -16,6 +17,7 @@ from sparsemodel.certificates.dual_bounds.witness import evaluate
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.checker.__main__ import main
 from sparsemodel.designs import SparseDesign, TransformedDesign
+from sparsemodel.interfaces import CertificateError
 
 HELD = ("dense", "sparse", "mapped", "dask")
 OFFSETS = (0.0, 3.0, 1e3, 1e6, 1e8)
@@ -145,3 +147,24 @@ def test_rows_prove_what_sums_of_their_products_did(orders: float, tmp_path) -> 
     assert evaluate(again, certificate.witness).value >= certificate.bound
     verify(certificate, rows)
     verify(certificate, stored.form)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("ridge", [0.1, 0.0])
+def test_what_an_operator_proves_holds_for_its_entries(intercept: bool, ridge: float, tmp_path):
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((60, 8))
+    b, other = a[:, 0] + 0.1 * rng.standard_normal(60), a + 1e-3
+
+    def problem(entries) -> sm.Problem:
+        w = sm.Variable(8)
+        u = sm.as_design(entries) @ w
+        u = u + sm.Variable() if intercept else u
+        return sm.Problem(sm.minimize(sm.squared_loss(u, b) + sm.ridge(w, ridge)), sm.card(w) <= 2)
+
+    certificate = problem(aslinearoperator(a)).certify()
+    path = certificate.save(tmp_path / "operator.json")
+    for how in ("dense", "sparse", "mapped", "dask"):
+        assert verify(path, problem(held(a, how, tmp_path)).form).claim is certificate.claim
+    with pytest.raises(CertificateError, match="another matrix"):
+        verify(path, problem(other).form)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -269,6 +270,17 @@ def matrix_free(design: Design) -> bool:
     if isinstance(design, StackedDesign):
         return any(matrix_free(block) for _, block in design.blocks)
     return not isinstance(design, SparseDesign) and Access.ROWS not in design.access
+
+
+def products_alone(design: Design) -> Design:
+    """Return a design that is only known by its products; columns of ones are what they are."""
+    if isinstance(design, StackedDesign):
+        blocks = tuple((index, products_alone(block)) for index, block in design.blocks)
+        return StackedDesign(*design.shape, blocks)
+    if isinstance(design, OnesDesign) or matrix_free(design):
+        return design
+    ways = {"shape": design.shape, "matvec": design.matvec, "rmatvec": design.rmatvec}
+    return OperatorDesign(SimpleNamespace(**ways))
 
 
 def check_adjoint(design: Design) -> None:

@@ -37,6 +37,7 @@ from sparsemodel.interfaces import Conjugable, FloatArray, Loss, SparseRegressio
 
 CONTRADICTION = "the bound contradicts the point"
 
+PRODUCTS = "products of the matrix-free design are as accurate as sums of products"
 MULTIPLIERS = "constraints in the objective, with multipliers of the right signs"
 
 
@@ -219,7 +220,7 @@ def _of_operators(form: SparseRegression) -> list[Assumption]:
             "vectors, for the matrix-free design",
             True,
         ),
-        Assumption("products of the matrix-free design are as accurate as sums of products", False),
+        Assumption(PRODUCTS, False),
     ]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemodel.compiler.reductions.near import ByIntercept, absorbing, beside
 from sparsemodel.designs import TransformedDesign
-from sparsemodel.interfaces import Design, FloatArray, IntArray, SparseRegression
+from sparsemodel.interfaces import Access, Design, FloatArray, IntArray, SparseRegression
 
 
 @final
@@ -37,7 +37,7 @@ class Center(ByIntercept):
         term, means = form.terms[0], np.zeros(form.sparsity.size)
         index, design = _features(form, intercept)
         found = design.rmatvec(term.weights) if sums is None else sums[index]
-        means[index] = found / term.weights.sum()
+        means[index] = _exact_where_constant(design, term.weights, found / term.weights.sum())
         return cls(intercept, means)
 
     def apply(self, form: SparseRegression) -> SparseRegression:
@@ -52,6 +52,27 @@ class Center(ByIntercept):
 
     def describe(self) -> str:
         return "columns centred (the intercept absorbs their means)"
+
+
+def _exact_where_constant(design: Design, weights: FloatArray, means: FloatArray) -> FloatArray:
+    """Return the means, with those of constant columns as exact as their entries.
+
+    Otherwise columns of rounding are left, and methods that bring columns to one size fit them.
+    Means of data in single precision may be off by that; data in files or on workers are not read
+    again. Of operators, see :func:`~sparsemodel.designs.elsewhere.grams.centred`.
+    """
+    if Access.ROWS not in design.access:
+        return means
+    far = design.streamed or Access.DISTRIBUTED in design.access
+    row = design.restrict_rows(np.array([int(np.argmax(weights))])).to_array()[0]
+    unit = np.finfo(np.float64 if far else np.float32).eps
+    near = np.flatnonzero(np.abs(row - means) <= 4.0 * unit * len(weights) * np.abs(means))
+    if near.size and not far:
+        columns = design.restrict(near).to_array()[weights > 0.0]
+        near = near[np.all(columns == row[near], axis=0)]
+    out = means.copy()
+    out[near] = row[near]
+    return out
 
 
 def _features(form: SparseRegression, intercept: int) -> tuple[IntArray, Design]:

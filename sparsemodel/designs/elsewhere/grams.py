@@ -72,6 +72,18 @@ def rows_of_scaled(
     return out
 
 
+def centred(block: FloatArray, means: FloatArray, *, exact: bool) -> FloatArray:
+    """Return rows without the means; zero for constant columns that products left rounding of.
+
+    ``exact`` entries are data, of which means may be exact.
+    """
+    out = block - means
+    if not exact:
+        noise = 4.0 * np.finfo(np.float64).eps * len(out) * np.abs(means)
+        out[:, np.all(np.abs(out) <= noise, axis=0)] = 0.0
+    return out
+
+
 def without_means(
     gram: FloatArray, design: Design, means: FloatArray, h: FloatArray | None
 ) -> None:

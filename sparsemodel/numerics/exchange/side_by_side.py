@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 
 from sparsemodel.interfaces import (
+    Access,
     BoolArray,
     Curved,
     FloatArray,
@@ -61,16 +62,21 @@ def lowest_first(
     rows = sum(term.design.shape[0] for term in objective.form.terms)
     many = max(1, _AT_ONCE // max(1, rows * supports.shape[1]))
     least = np.empty(len(supports))
-    used, places = np.unique(supports, return_inverse=True)
-    places = places.reshape(supports.shape)
-    columns = [
-        np.ascontiguousarray(term.design.restrict(used).to_array().T)
-        for term in objective.form.terms
-    ]
+    # Of a device those of a few supports at a time.
+    apart = any(Access.DEVICE in term.design.access for term in objective.form.terms)
+    used, columns = np.empty(0, dtype=np.intp), list[FloatArray]()
     for first in range(0, len(supports), many):
-        some = slice(first, first + many)
-        own = [whole[places[some]] for whole in columns]
-        least[some] = _least(objective, bar, supports[some], x[some], own)
+        some = supports[first : first + many]
+        if apart or not first:
+            used = np.unique(some if apart else supports)
+            columns = [
+                np.ascontiguousarray(term.design.restrict(used).to_array().T)
+                for term in objective.form.terms
+            ]
+        places, at = np.searchsorted(used, some), x[first : first + many]
+        least[first : first + many] = _least(
+            objective, bar, some, at, [whole[places] for whole in columns]
+        )
     order = np.argsort(least, kind="stable")
     return np.asarray(supports[order[least[order] < bar]])
 
