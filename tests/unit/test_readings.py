@@ -393,14 +393,14 @@ def test_columns_that_two_threads_read_are_kept_once(monkeypatch):
     monkeypatch.setattr("sparsemodel.designs.elsewhere.columns.KEPT_BYTES", 20 * 8)
     entries = np.arange(80.0)[None, :]
     nothing = np.zeros(0, dtype=np.intp)
-    began: list[int] = []
+    first_columns: list[int] = []
 
     def asked(support: np.ndarray) -> np.ndarray:
         return kept.restrict(support, nothing, DenseDesign(entries[:, nothing]), "stamp").to_array()
 
     def read(support: np.ndarray) -> np.ndarray:
-        if support[0] not in began:  # another thread asks while this one reads
-            began.append(support[0])
+        first_columns.append(support[0])
+        if first_columns.count(support[0]) == 1:  # another thread asks while this one reads
             asked(support)
         return entries.T[support]
 
@@ -408,3 +408,6 @@ def test_columns_that_two_threads_read_are_kept_once(monkeypatch):
     for start in range(0, 80, 8):
         support = np.arange(start, start + 8)
         np.testing.assert_array_equal(asked(support)[0], support)
+    assert len(first_columns) == 2 * 10
+    asked(support)
+    assert len(first_columns) == 2 * 10
