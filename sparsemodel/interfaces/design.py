@@ -320,11 +320,6 @@ class RestrictedDesign(Design):
         full[self._support] = x
         return self._design.matvec_in_double(full)  # as columns that are kept are in double
 
-    def matvec_in_double(self, x: FloatArray) -> FloatArray:
-        full = np.zeros((self._design.shape[1], *x.shape[1:]))
-        full[self._support] = x
-        return self._design.matvec_in_double(full) if np.any(x) else self.matvec(x)
-
     def rmatvec(self, r: FloatArray) -> FloatArray:
         return np.ascontiguousarray(self._design.rmatvec(r)[self._support])
 

@@ -40,7 +40,7 @@ class Held(NamedTuple):
         return cls(np.array(means), np.array(squares), observations)
 
 
-def mean_over_folds(losses: FloatArray, shares: FloatArray | None = None) -> FloatArray:
+def mean_over_folds(losses: FloatArray, shares: FloatArray | None) -> FloatArray:
     """Return the mean of each candidate, shape ``losses.shape[1:]``.
 
     Parameters

@@ -68,7 +68,7 @@ CRITERIA: Mapping[str, Callable[[float], Penalty]] = MappingProxyType(
 
 def penalty_of(
     criterion: str,
-    gamma: float | None = None,
+    gamma: float | None,
     *,
     usual: float = 1.0,
     ebic: Callable[[float], Penalty] = ebic,

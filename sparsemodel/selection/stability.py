@@ -15,7 +15,7 @@ from sparsemodel.selection.path import Search
 
 
 def selection_frequencies(
-    observed: Observed, ks: Sequence[int], how: Search, *, resamples: int = 50, seed: int = 0
+    observed: Observed, ks: Sequence[int], how: Search, *, resamples: int, seed: int
 ) -> FloatArray:
     """Return how often each coordinate is chosen for each k, shape ``(len(ks), p)``.
 

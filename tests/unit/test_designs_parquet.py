@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,19 @@ def test_rows_come_in_any_order(tmp_path, groups, held):
     for some in (np.array([0, 69, 70, 299]), np.arange(5, 290, 7), np.array([], dtype=np.intp)):
         np.testing.assert_array_equal(rows[some], exact[some])
     np.testing.assert_array_equal(rows[::11], exact[::11])
+
+
+def test_threads_read_the_same_rows(tmp_path, held):
+    table = frame()
+    exact = table.to_numpy()
+    rows = sm.as_design(written(tmp_path, table, groups=9)).array
+
+    def wrong(seed: int) -> int:
+        starts = np.random.default_rng(seed).integers(0, N - 40, 20).tolist()
+        return sum(not np.array_equal(rows[s : s + 40], exact[s : s + 40]) for s in starts)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(wrong, range(4))) == 0
 
 
 @pytest.mark.unrefereed("readings are counted, and the referee reads as well")

@@ -289,21 +289,6 @@ def test_loss_parameters(w: sm.Variable) -> None:
         sm.loss_term(SquaredLoss, A, B)  # type: ignore[arg-type]
 
 
-def test_a_loss_of_ones_own_needs_curvature(w: sm.Variable) -> None:
-    class Cubic(sm.Loss):
-        name = "cubic"
-
-        def value(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
-            return np.abs(u - y) ** 3
-
-        def derivative(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
-            return 3.0 * (u - y) * np.abs(u - y)
-
-    p = sm.Problem(sm.minimize(sm.loss_term(Cubic(), A @ w, B)), sm.card(w) <= 1)
-    with pytest.raises(sm.UnsupportedProblemError, match="second_derivative"):
-        p.solve()
-
-
 def test_matrix_variables(w: sm.Variable) -> None:
     W = sm.Variable((4, 2), name="W")
     with pytest.raises(sm.ModelError, match="use a vector variable"):

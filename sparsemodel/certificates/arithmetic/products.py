@@ -211,7 +211,7 @@ def _magnitudes(design: Design, sizes: FloatArray, support: IntArray) -> FloatAr
 
 
 def predicted_rows(
-    design: Design, x: FloatArray, support: IntArray, *, whole: bool = False
+    design: Design, x: FloatArray, support: IntArray, *, whole: bool
 ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
     """Yield rows, their predictions and bounds on the errors; in one reading of stored data.
 

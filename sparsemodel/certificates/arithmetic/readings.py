@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from threading import Lock
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -28,6 +29,11 @@ T = TypeVar("T")
 _KEPT: WeakKeyDictionary[Design, tuple[Hashable, OrderedDict[Hashable, Any]]] = WeakKeyDictionary()
 """Results of readings, with the stamps of the data that they were readings of."""
 
+_KEEPING = Lock()
+"""Threads may share a design, and what is dropped depends on all that is kept."""
+
+_ABSENT: Any = object()
+
 
 def remembered(design: Design, key: Hashable, read: Callable[[], T]) -> T:
     """Return ``read()``, or what it returned before for data that cannot have changed since.
@@ -37,11 +43,15 @@ def remembered(design: Design, key: Hashable, read: Callable[[], T]) -> T:
     results = _results(design)
     if results is None:
         return read()
-    found: T = results.pop(key) if key in results else read()
+    found: T = results.get(key, _ABSENT)
+    if found is _ABSENT:
+        found = read()
     if _numbers(found) <= _LARGEST:
-        results[key] = found  # in front of those that were not asked for as lately
-        while len(results) > _MANY or sum(map(_numbers, results.values())) > _MOST:
-            results.popitem(last=False)
+        with _KEEPING:
+            results[key] = found
+            results.move_to_end(key)  # what was not asked for as lately is dropped first
+            while len(results) > _MANY or sum(map(_numbers, results.values())) > _MOST:
+                results.popitem(last=False)
     return found
 
 

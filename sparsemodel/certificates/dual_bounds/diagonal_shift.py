@@ -144,7 +144,7 @@ def gradient_distance(
     duals: tuple[FloatArray, ...],
     at: FloatArray,
     *,
-    having: tuple[bool, ...] = (),
+    having: tuple[bool, ...],
 ) -> tuple[FloatArray, ...]:
     """Return how far ``duals`` can be from the exact gradients of the squared losses at ``at``.
 

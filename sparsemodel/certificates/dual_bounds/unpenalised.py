@@ -73,7 +73,7 @@ def endless_coordinates(
     form: SparseRegression,
     duals: tuple[FloatArray, ...],
     distances: tuple[FloatArray, ...],
-    delta: FloatArray | None = None,
+    delta: FloatArray | None,
 ) -> IntArray:
     """Return those bounded on one side whose slope may lead to infinity on the other.
 

@@ -89,7 +89,7 @@ def checked_body(text: str, kind: str, versions: range, *, where: str) -> dict[s
     return body
 
 
-def no_other_lines(body: Any, written: Any, where: str = "", *, fewer: bool = False) -> None:
+def no_other_lines(body: Any, written: Any, where: str = "", *, fewer: bool) -> None:
     """Raise an error at the first line that the certificate itself would not write.
 
     ``written`` is what the certificate that was read from ``body`` says. So everything in a file

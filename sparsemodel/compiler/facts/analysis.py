@@ -213,8 +213,8 @@ class Facts(FactSheet):
         form: SparseRegression,
         *,
         centred: bool,
-        changes: Hashable = (),
-        passes: float = 0.5,
+        changes: Hashable,
+        passes: float,
     ) -> FloatArray | None:
         """Return each column's weighted sum of squares where a decision needs it, else None.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from threading import Lock
 from typing import final
 from weakref import WeakValueDictionary
 
@@ -14,6 +15,9 @@ from sparsemodel.interfaces import Design, FloatArray, IntArray
 
 KEPT_BYTES = 2**27
 """Bytes of columns that are kept beside those in use (128 MB)."""
+
+_KEEPING = Lock()
+"""Threads may share a design: what is kept and how much of it change together."""
 
 
 @final
@@ -46,18 +50,25 @@ class ReadColumns:
         """
         if stamp is None:
             return columns_again(self._read, support, last, restricted)
-        if stamp != self._stamp:
-            self.forget()
-            self._stamp = stamp
-        for columns, held in list(self._in_use.items()):
+        with _KEEPING:
+            if stamp != self._stamp:
+                self._forget()
+                self._stamp = stamp
+            in_use = list(self._in_use.items())
+        for columns, held in in_use:
             if np.isin(support, known := np.frombuffer(columns, np.intp)).all():
                 last, restricted = known, held
         found = columns_again(self._kept, support, last, restricted)
-        self._in_use[support.astype(np.intp).tobytes()] = found
+        with _KEEPING:
+            self._in_use[support.astype(np.intp).tobytes()] = found
         return found
 
     def forget(self) -> None:
         """Read columns again, even those that are still in use."""
+        with _KEEPING:
+            self._forget()
+
+    def _forget(self) -> None:
         self._in_use.clear()
         self._last.clear()
         self._bytes = 0
@@ -65,21 +76,25 @@ class ReadColumns:
     def _kept(self, columns: IntArray) -> FloatArray:
         """Return columns as rows, those read that are not kept."""
         numbers = columns.tolist()
-        there = np.array([number in self._last for number in numbers], dtype=bool)
-        if not there.any():
+        with _KEEPING:
+            known = {number: self._last[number] for number in numbers if number in self._last}
+            for number in known:
+                self._last.move_to_end(number)
+        if not known:
             out = self._read(columns)
         else:
-            rows = next(iter(self._last.values())).size
-            out = np.empty((columns.size, rows))
-            for place in np.flatnonzero(there):
-                self._last.move_to_end(numbers[place])
-                out[place] = self._last[numbers[place]]
-            if not there.all():
-                out[~there] = self._read(columns[~there])
-        if out.nbytes <= KEPT_BYTES:
-            for place in np.flatnonzero(~there):
-                self._last[numbers[place]] = out[place].copy()
-                self._bytes += out[place].nbytes
-        while self._bytes > KEPT_BYTES:
-            self._bytes -= self._last.popitem(last=False)[1].nbytes
+            out = np.empty((columns.size, next(iter(known.values())).size))
+            missing = np.array([number not in known for number in numbers], dtype=bool)
+            for place in np.flatnonzero(~missing):
+                out[place] = known[numbers[place]]
+            if missing.any():
+                out[missing] = self._read(columns[missing])
+        with _KEEPING:
+            if out.nbytes <= KEPT_BYTES:
+                for number, column in zip(numbers, out, strict=True):
+                    if number not in self._last:
+                        self._last[number] = column.copy()
+                        self._bytes += column.nbytes
+            while self._bytes > KEPT_BYTES:
+                self._bytes -= self._last.popitem(last=False)[1].nbytes
         return out

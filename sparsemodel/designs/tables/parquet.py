@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any, final
 
 import numpy as np
@@ -65,6 +66,7 @@ class ParquetRows:
         self._at, self._rest = -1, np.empty((0, len(self.names)), dtype=self.dtype)
         self._batches: Iterator[Any] = iter(())
         self._kept: NDArray[Any] | None = None
+        self._decoding = Lock()  # threads may share the rows, and there is one place to go on from
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ParquetRows, (self.filename, self._wanted, self._where)
@@ -127,21 +129,22 @@ class ParquetRows:
     # ---- decoding ----------------------------------------------------------------------------
 
     def _rows(self, start: int, stop: int) -> NDArray[Any]:
-        at, self._at = self._at, -1  # what breaks off in between leaves no place to go on from
-        again = start < at or at < 0
-        if again and self.stamp != self._first_stamp:
-            raise DataError(f"{self._where}: {str(self.filename)!r} has changed; open it anew.")
-        if self.nbytes <= KEPT_BYTES:
-            found = self._all()[start:stop]
-        else:
-            if again or self._group(start) > self._group(at):
-                group = self._group(start)
-                self._batches, at = self._decoded(group), int(self._starts[group])
-                self._rest = self._rest[:0]
-            self._taken(start - at)
-            found = self._taken(stop - start)
-        self._at = stop
-        return found
+        with self._decoding:
+            at, self._at = self._at, -1  # what breaks off in between leaves no place to go on from
+            again = start < at or at < 0
+            if again and self.stamp != self._first_stamp:
+                raise DataError(f"{self._where}: {str(self.filename)!r} has changed; open it anew.")
+            if self.nbytes <= KEPT_BYTES:
+                found = self._all()[start:stop]
+            else:
+                if again or self._group(start) > self._group(at):
+                    group = self._group(start)
+                    self._batches, at = self._decoded(group), int(self._starts[group])
+                    self._rest = self._rest[:0]
+                self._taken(start - at)
+                found = self._taken(stop - start)
+            self._at = stop
+            return found
 
     def _all(self) -> NDArray[Any]:
         """Return all rows, decoded the first time they are asked for."""
