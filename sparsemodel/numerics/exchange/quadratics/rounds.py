@@ -60,7 +60,7 @@ class Rounds:
     for starts that are drawn independently); the search goes on while that exceeds what was seen
     by more than a half, :math:`N < 2 w^2 + 3 w + 2`, and, because perturbed supports are not
     independent, three times as long. It also ends when it has gone as long in vain as it had to go
-    for its last improvement, and a few more, or where that costs more than five seconds by forecast.
+    for its last improvement, and a few more, or at more than five seconds by forecast.
 
     Parameters
     ----------
