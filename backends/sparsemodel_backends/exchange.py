@@ -108,8 +108,8 @@ class Exchange(IterativeBackend[ExchangeState]):
         Perturbations at most; 0 for the descent alone.
     effort
         A factor on how long the search goes on in vain
-        (:class:`~sparsemodel.numerics.Rounds`). Up to 1, and without a time limit, it is shorter
-        in proportion where that would take more than five seconds by forecast.
+        (:class:`~sparsemodel.numerics.Rounds`). Up to 1, without a time limit and where prices are
+        exact it is shorter in proportion where that would take five seconds by forecast.
     candidates
         Exchanges that are minimised, where prices are not exact, before the search gives up.
     max_iter
@@ -163,8 +163,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     say little of other supports: before the search ends, exchanges go on from a support grown from
     nothing, from one of GraSP and one of IIHT, and perturbations from the best of them if it is
     better; units are then exchanged for those that promise most at the minimiser without them. A
-    descent in a model that leads no lower halves the next; two first descents in vain are the most,
-    or five seconds by forecast.
+    descent in a model that leads no lower halves the next; perturbations end after five seconds in
+    vain by forecast.
     Under constraints, which link units, and with room left a search also begins with all units,
     of which half leave at a time.
 
@@ -215,7 +215,6 @@ class Exchange(IterativeBackend[ExchangeState]):
         sparsity, effort = objective.cardinality, self.effort
         timed = context.limits.deadline is not None
         patience = math.inf if timed else max(1.0, effort)
-        effort *= 1.0 if timed or effort > 1.0 else _affordable(objective)
         if not exactly_priced(objective):
             trials = ExchangeTrials(
                 objective, context.restricted, self.candidates, context.limits.expired
@@ -230,6 +229,7 @@ class Exchange(IterativeBackend[ExchangeState]):
         rows, linear = quadratic_of(objective)
         search = ExchangeSearch(rows, linear, most=most, price=sparsity.price)
         search.start(point.support[sparsity.counted[point.support]])
+        effort *= 1.0 if timed or effort > 1.0 else _affordable(objective)
         return ExchangeState(point, search, Rounds(effort, self.rounds))
 
     def step(self, objective: Objective, state: ExchangeState, context: Context) -> ExchangeState:
@@ -269,7 +269,7 @@ class Exchange(IterativeBackend[ExchangeState]):
 
 
 def _affordable(objective: Objective) -> float:
-    """Return the share of the usual perturbations in vain that there is time for."""
+    """Return the share of the usual perturbations in vain of a quadratic that there is time for."""
     k, p = min(objective.cardinality.budget, objective.cardinality.units), objective.shape[0]
     return min(1.0, TOO_LONG / max(_IN_VAIN * k * k * min(p, _WIDE), 1e-3))
 

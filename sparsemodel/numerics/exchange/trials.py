@@ -172,8 +172,7 @@ class ExchangeTrials:
     def thinned(self, point: Point, rounds: Rounds) -> Point | None:
         """Return where a descent from all units ends, if that is better and ``point`` has room.
 
-        Constraints link units: of a budget none may change alone, so that a search from nothing
-        may end where it began. None also without constraints.
+        Constraints link units, so that a search from nothing may end where it began.
         """
         sparsity = self._objective.cardinality
         room = sparsity.order is None and sparsity.active_units(point.x).size < self._most
@@ -280,6 +279,7 @@ class ExchangeTrials:
             self._around = None
         search, shared = self._search(point), self.models.shared
         ends, better = ([], False) if search is None else search.perturb(rng, self._over)
+        self._changes += 0 if search is None else search.size * len(ends)  # about
         fresh = [end for end in dict.fromkeys(ends) if not rounds.known(end)]
         if search is None or (shared and not fresh):
             rounds.count([], better=False, searches=_TRIED if shared else 1)

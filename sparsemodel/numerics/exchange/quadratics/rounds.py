@@ -19,8 +19,6 @@ _SURE = ((0.5, 7), (0.1, 14))
 """See :func:`searches_for`. Of 1014 ends of exchanges with a contrast from 0.1 two hundred searches
 improved 236: of those with 0.5 where seven had one end 0 of 297, with 0.1 and fourteen 3 of 681;
 where 28 had two ends, or 42 three, 0 of 91."""
-_DESCENTS = 2.0
-"""What searches in vain may cost, in first descents, where these take long."""
 _PER_PRICE = 1e-8
 """Forecast CPU seconds of a change for each price."""
 _MARKED = 1e-3
@@ -62,7 +60,7 @@ class Rounds:
     for starts that are drawn independently); the search goes on while that exceeds what was seen
     by more than a half, :math:`N < 2 w^2 + 3 w + 2`, and, because perturbed supports are not
     independent, three times as long. It also ends when it has gone as long in vain as it had to go
-    for its last improvement, and a few more, or at more than twice the cost of the first descent.
+    for its last improvement, and a few more, or at more than five seconds by forecast.
 
     Parameters
     ----------
@@ -93,8 +91,7 @@ class Rounds:
     def descended(self, spent: float) -> None:
         """Take note of what the run has cost where its first descent ends, and only then."""
         if math.isinf(self._allowance):
-            self._allowance = self._patience * max(TOO_LONG, _DESCENTS * spent)
-            self._since = spent
+            self._allowance, self._since = self._patience * TOO_LONG, spent
 
     def spend(self, spent: float) -> bool:
         """Take note of what the run has cost; return whether searches in vain cost too much."""
