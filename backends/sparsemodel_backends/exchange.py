@@ -162,7 +162,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     Where less than a hundredth of the objective at zero is left, as with separable classes, models
     say little of other supports: before the search ends, exchanges go on from a support grown from
     nothing, from one of GraSP and one of IIHT, and perturbations from the best of them if it is
-    better; units are then exchanged for those that promise most at the minimiser without them. A
+    better; units are then exchanged for those that promise most at the minimiser without them. So
+    they are, after GraSP alone, where the model promises an exchange that the objective refuses. A
     descent in a model that leads no lower halves the next; perturbations end after five seconds in
     vain by forecast.
     Under constraints, which link units, and with room left a search also begins with all units,

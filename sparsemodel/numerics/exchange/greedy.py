@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -21,6 +22,7 @@ from sparsemodel.numerics.exchange.removal import removal_costs
 from sparsemodel.numerics.exchange.support_factor import SupportFactor, has_common_hessian
 from sparsemodel.numerics.exchange.swaps import share_left
 from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.support.thresholding import thresholded
 from sparsemodel.numerics.support.units import gradient_scores, insertion_scores, support_units
 
 _WARM = 1e-8
@@ -30,6 +32,8 @@ _MERGED = 1e-6
 
 _MERGERS = 100
 """Steps of GraSP at most; it may cycle."""
+_STEPS = 2000
+"""Steps of IIHT to a support, at most."""
 _REMOVED, _REPLACEMENTS = 16, 6
 """Smallest units that are taken out, and units that are tried in place of each, at most."""
 _MANY = 300
@@ -197,6 +201,31 @@ class GreedySupport:
             return self._objective.point(support, point.x[support])
         gradient = self._objective.restricted_gradient(point, support)
         return self._objective.point(support, point.x[support] - self._factor.solve(gradient))
+
+
+def fresh(
+    objective: Objective,
+    most: int,
+    separated: bool,
+    restricted: RestrictedSolver,
+    minimised_on: Callable[[IntArray, Point], Point],
+    debiased: Callable[[Point], Point],
+    better: Callable[[Point, Point], bool],
+    over: Callable[[], bool],
+    too_long: Callable[[], bool],
+) -> list[Point]:
+    """Return points found otherwise than by exchanges, the best first, as time may be short.
+
+    That of GraSP; and if classes are nearly ``separated``, where curvatures say little of other
+    supports, a grown support and that of IIHT.
+    """
+    ways: list[Callable[[], Point]]
+    ways = [partial(merged, objective, restricted, debiased, better, over)]
+    if separated:
+        ways.insert(0, partial(grown, objective, restricted, most, minimised_on, better, over))
+        ways.append(lambda: debiased(thresholded(objective, _STEPS, over)))
+    starts = [start() for start in ways if not too_long()]
+    return sorted(starts, key=lambda start: float(np.nan_to_num(start.value, nan=np.inf)))
 
 
 def grown(

@@ -30,7 +30,6 @@ from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.side_by_side import RANKED, lowest_first, side_by_side
 from sparsemodel.numerics.exchange.swaps import Known, allowed, share_left, steady, telling
 from sparsemodel.numerics.objectives.regression import RegressionObjective
-from sparsemodel.numerics.support.thresholding import thresholded
 
 _NEGLIGIBLE = 1e-11
 """A decrease below this fraction of the objective's range is rounding."""
@@ -51,9 +50,8 @@ _CHANGES = 10
 _FAR, _REACH = 2**20, 24
 """Changes of a descent in a model at first, and at least: half of those of one that led no lower,
 twice as many after one that did."""
-_SEPARATED, _STEPS = 0.01, 2000
-"""What is left of the objective, as a share, where classes are nearly separable, and steps of IIHT
-to a support, at most."""
+_SEPARATED = 0.01
+"""What is left of the objective, as a share, where classes are nearly separable."""
 
 
 @final
@@ -148,26 +146,31 @@ class ExchangeTrials:
         return search is not None and search.clear
 
     def afresh(self, point: Point, rounds: Rounds) -> Point | None:
-        """Descend from a grown support, GraSP's and IIHT's, then by models without a unit each.
+        """Descend from supports found in other ways, then by models without a unit each.
 
-        None if nothing is, where much of the objective is left, units are not single coordinates or
-        have a price. With classes nearly separable curvatures say little of other supports.
+        None if nothing is, where the model tells of other supports, or units are not single
+        coordinates or have a price.
         """
-        if self._started or not self._plain or share_left(self._objective, point) > _SEPARATED:
+        separated = share_left(self._objective, point) <= _SEPARATED
+        if self._started or not self._plain or not (separated or self._misled(point)):
             return None
         self._started = True
         rounds.renew(self._spent)
         over = partial(self._too_long, rounds)
-        how = (self._restricted, self.debiased, self.better, self._over)
-        approached = partial(thresholded, self._objective, _STEPS, self._over)
-        merged = partial(greedy.merged, self._objective, *how)
-        ways = (self._grown, merged, lambda: self.debiased(approached()))
-        starts = [start() for start in ways if not over()]
-        starts.sort(key=lambda start: np.nan_to_num(start.value, nan=np.inf))  # time may be short
-        found = self._best(point, starts, rounds)
+        how = (self._restricted, self._minimised_on, self.debiased, self.better, self._over, over)
+        found = self._best(
+            point, greedy.fresh(self._objective, self._most, separated, *how), rounds
+        )
         start, judge = found or point, (self._minimised, self.better, over)
         near = greedy.replaced_one_by_one(self._objective, start, *judge)
         return found if near is start else self.debiased(near)
+
+    def _misled(self, point: Point) -> bool:
+        """Return whether the model promises something though no change improves ``point``."""
+        if self._objective.quadratic or self.models.shared or self.models.rare:
+            return False
+        search = self._search(point)
+        return search is not None and search.size > 1 and search.contrast < 0.0
 
     def thinned(self, point: Point, rounds: Rounds) -> Point | None:
         """Return where a descent from all units ends, if that is better and ``point`` has room.
@@ -184,10 +187,6 @@ class ExchangeTrials:
         if np.isfinite(found.value):
             found = self._descended(found, rounds)
         return self.debiased(found) if self.better(found, point) else None
-
-    def _grown(self) -> Point:
-        how = (self._restricted, self._most, self._minimised_on, self.better, self._over)
-        return greedy.grown(self._objective, *how)
 
     def round(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> Point | None:
         """Descend from perturbations of ``point``, in the model first; return a better point."""
