@@ -128,3 +128,9 @@ def rank(matrix: Any) -> int:
             rows[i] = [v - times * w for v, w in zip(rows[i], rows[found], strict=True)]
         found += 1
     return found
+
+
+def test_columns_that_span_everything_are_not_looked_at_further() -> None:
+    wide = np.random.default_rng(0).standard_normal((5, 40))
+    assert independent([wide])[0].shape == (5, 5)
+    assert columns_of_checker([wide], False)[0].shape == (5, 5)
