@@ -13,6 +13,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import verify
 from sparsemodel.certificates.arithmetic.independent import independent
+from sparsemodel.certificates.statements.claims import Claim
 from sparsemodel.checker.__main__ import main
 from sparsemodel.checker.proof.arithmetic import middle
 from sparsemodel.checker.proof.columns import independent as columns_of_checker
@@ -128,3 +129,21 @@ def rank(matrix: Any) -> int:
             rows[i] = [v - times * w for v, w in zip(rows[i], rows[found], strict=True)]
         found += 1
     return found
+
+
+def test_columns_that_span_everything_are_not_looked_at_further() -> None:
+    wide = np.random.default_rng(0).standard_normal((5, 40))
+    assert independent([wide])[0].shape == (5, 5)
+    assert columns_of_checker([wide], False)[0].shape == (5, 5)
+
+
+def test_nothing_is_searched_where_nothing_is_left_to_gain() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((15, 28))
+    w = sm.Variable(28)
+    loss = sm.smoothed_hinge_loss(a @ w, np.sign(a[:, 0]))
+    problem = sm.Problem(sm.minimize(loss), sm.card(w) <= 5)
+    proof = problem.prove()
+    assert proof.claim is Claim.ZERO
+    assert proof.proof is None
+    verify(proof, problem.form)

@@ -70,6 +70,8 @@ def _apart(columns: FloatArray) -> bool:
 def _replaced(columns: FloatArray) -> FloatArray:
     kept: list[_Whole] = []
     for f in columns.T:
+        if len(kept) == len(columns):
+            break  # these span everything
         column: _Whole | None = _whole(f)
         for _ in range(_ROUNDS):
             if column is None or not kept:

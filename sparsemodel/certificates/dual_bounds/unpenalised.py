@@ -37,8 +37,9 @@ _IDLE = 8
 """Of them without less of a residual, once values differ by rounding alone."""
 _LEAST_SQUARES = 3.0
 """What solving by singular values costs, in inverses."""
-_ROOM = 1e-12
-"""Share of its domain that a dual variable keeps away from the ends, so that it can still move."""
+_ROOM, _MORE = 1e-12, 1e-9
+"""Share of its domain that a dual variable keeps away from the ends, so that it can still move;
+where that is too little."""
 _SMALL = 1e-6
 """Share of its domain below which a dual variable is taken for one that is zero."""
 _LARGEST = 2.0**400
@@ -108,6 +109,9 @@ def exact_neighbour(
 
     ``already`` are the distances within which the dual point is known so far.
     """
+    # Zero balances everything.
+    if not any(a.any() or near.any() for a, near in zip(duals, already, strict=True)):
+        return already
     if not budget().fits(gram_cost(sum(len(c) for c in columns), columns[0].shape[1])):
         return "there is no time to balance so many coordinates without ridge"
     each = zip(form.terms, columns, duals, already, strict=True)
@@ -262,7 +266,7 @@ def balanced(
     if form.traits.interval:
         return _shifted(form, columns, duals, ends)
     if len(form.terms) == 1 and form.traits.simplex and form.traits.has_hessian:
-        return (_tilted(form, columns[0], duals[0]),)
+        return (_tilted(form, columns[0], duals[0], _MORE if ends else _ROOM),)
     return duals
 
 
@@ -286,9 +290,10 @@ def _shifted(
         lower = np.concatenate([_column(low, m) for low, _ in ends])
         upper = np.concatenate([_column(high, m) for _, high in ends])
         width = np.where(np.isfinite(upper - lower), upper - lower, np.abs(a).max(initial=0.0))
+        room = (_MORE if fixed else _ROOM) * width
         zero = fixed & (np.abs(a) <= _SMALL * width) & ((lower == 0.0) | (upper == 0.0))
-        lower = np.where(zero, 0.0, lower + _ROOM * width)
-        upper = np.where(zero, 0.0, upper - _ROOM * width)
+        lower = np.where(zero, 0.0, lower + room)
+        upper = np.where(zero, 0.0, upper - room)
         theta = _balance_newton(stacked, weights, a, lower, upper)
         out[:, m] = np.clip(a + stacked @ theta, lower, upper)
     parts = np.split(out, sizes)
@@ -344,13 +349,13 @@ def _potential(c: FloatArray, t: FloatArray, clipped: FloatArray) -> float:
     return float(c @ (clipped * (t - 0.5 * clipped)))
 
 
-def _tilted(form: SparseRegression, columns: FloatArray, a: FloatArray) -> FloatArray:
+def _tilted(form: SparseRegression, columns: FloatArray, a: FloatArray, room: float) -> FloatArray:
     """Balance duals of classes by refitting the free coordinates around their predictions."""
     term = form.terms[0]
     loss: Any = term.loss
     y, c = term.target, term.weights
     columns = _of_unit_size(columns, c)
-    start = loss.link(np.maximum(loss.chances(a, y), _ROOM))
+    start = loss.link(np.maximum(loss.chances(a, y), room))
     b = np.zeros((columns.shape[1], a.shape[1]))
     z = start
     value, last, idle = loss.total(z, y, c), math.inf, 0

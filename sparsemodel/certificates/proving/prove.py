@@ -22,7 +22,7 @@ from sparsemodel.certificates.certify import (
     solver_progress,
     with_multipliers,
 )
-from sparsemodel.certificates.dual_bounds.bound import Bound
+from sparsemodel.certificates.dual_bounds.bound import Bound, infimum_bound
 from sparsemodel.certificates.dual_bounds.bound_search import Candidate
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds, named
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed
@@ -44,6 +44,7 @@ from sparsemodel.certificates.proving.records.searches import NOTHING, SEARCHED,
 from sparsemodel.certificates.proving.search import Search, Snapshot
 from sparsemodel.certificates.statements.certificate import Certificate, Progress, Witness
 from sparsemodel.certificates.statements.derived import stated
+from sparsemodel.certificates.statements.exact_fit import exact_fit
 from sparsemodel.certificates.statements.objective_interval import (
     Primal,
     primal,
@@ -156,8 +157,10 @@ def prove(
     quick = not objections(inner) and (tree is None or tree["gram"] is True)
     products = sum(term.design.gram_operations for term in form.terms)
     left = Budget(deadline)
-    if quick and tree is None and not (left.fits(products) and loadable(deadline)):
-        # The Gram matrix or the compiled code alone would take longer: this is all there is.
+    # Nothing is left to gain, or the Gram matrix or the compiled code alone would take longer.
+    zero = infimum_bound(declared).value >= 0.0 and exact_fit(declared, x, seen.at_point.value)
+    ready = resume is None and zero
+    if ready or (quick and tree is None and not (left.fits(products) and loadable(deadline))):
         return certify(
             declared,
             x,

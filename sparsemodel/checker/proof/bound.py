@@ -185,6 +185,8 @@ def _balanced(problem: Problem, duals: list[Ball], zero: Any) -> list[Ball] | No
     with room in their domain, ``a - R B y`` with ``(B' C R B) y = B' C a`` is one.
     """
     pairs = list(zip(problem.terms, duals, strict=True))
+    if all(np.all(_sizes(a) == 0) for a in duals):
+        return duals
     # Rows that are zero and stay so are as if they were not there.
     seen = [~((_sizes(a) == 0.0) & (_room(t, a) <= 0.0)) for t, a in pairs]
     seeing = [on[:, None] * t.matrix[:, zero] for (t, _), on in zip(pairs, seen, strict=True)]

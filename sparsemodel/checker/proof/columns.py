@@ -43,6 +43,8 @@ def _replaced(b: Any) -> list[tuple[Any, int]]:
     kept: list[tuple[Any, int]] = []
     least = int(np.frexp(b[b != 0.0])[1].min())
     for column in b.T:
+        if len(kept) == len(b):
+            break  # these span everything
         whole = _whole(column, least)
         for _ in range(6):  # coefficients are rounded, and leave some of a combination
             digits = max(abs(entry).bit_length() for entry in whole)
