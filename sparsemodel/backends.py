@@ -1,4 +1,4 @@
-"""The backends' classes by name, ``sm.backends.NHTP`` for instance; loaded when asked for.
+"""The backends' classes by name, for example ``sm.backends.NHTP``; loaded on first use.
 
 Built-in and third-party backends alike are found through their entry points.
 """

@@ -72,8 +72,8 @@ def verify(
 ) -> Verification:
     """Recompute every line of a certificate on ``form`` and return what was checked.
 
-    What the data do not decide is who certified the point, when, with which versions and for how
-    long. A file keeps that apart, under ``writer``, and nothing there is compared.
+    Who certified the point, when, with which versions and for how long cannot be recomputed. A file
+    stores this separately, under ``writer``, and it is not compared.
 
     Parameters
     ----------
@@ -83,11 +83,16 @@ def verify(
         The problem, declared again from the data (``problem.form``).
     names
         A name for every coordinate, ``problem.layout.names()``; compared with those in the
-        certificate. The form does not know them: without it they are the file's own words.
+        certificate. By default names are not checked, because the form has none.
     cross_check
         Also solve the relaxation from its algebraic form with CVXPY and Clarabel, which share no
         line of code with this package: no dual bound may exceed its value. Makes the data dense;
         meant for regressions of up to about a thousand rows and columns.
+
+    Returns
+    -------
+    Verification
+        Its ``claim`` is the strongest one that the numbers support; ``print`` lists every line.
 
     Raises
     ------
@@ -99,8 +104,17 @@ def verify(
 
     Notes
     -----
-    The claim that is returned is the strongest one that the numbers support. A few passes over the
-    data; a Cholesky factorisation when curvature was taken out of it.
+    This takes a few passes over the data, and a Cholesky factorisation if curvature was taken out
+    of them.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> goal = sm.minimize(sm.squared_loss(np.eye(3) @ w, [3.0, 0.1, -2.0]) + sm.ridge(w, 0.1))
+    >>> problem = sm.Problem(goal, sm.card(w) <= 1)
+    >>> verify(problem.certify(), problem.form).claim.value
+    'globally optimal'
     """
     return verifier_of(form)(certificate, form, names, cross_check)
 

@@ -193,7 +193,8 @@ class ModelOptions:
     loss: str | None = option(
         "the loss: squared, huber, absolute, quantile, expectile, epsilon-insensitive, "
         "logistic, multinomial, hinge, smoothed-hinge, squared-hinge, poisson, "
-        "negative-binomial, gamma, tweedie, or that of a plug-in (default: squared; "
+        "poisson-identity, poisson-sqrt, negative-binomial, gamma, gamma-inverse, "
+        "inverse-gaussian, tweedie, or that of a plug-in (default: squared; "
         "for a target of text logistic with two classes, multinomial with more)",
         metavar="LOSS",
         kind=loss_name,
@@ -202,7 +203,7 @@ class ModelOptions:
         "level for --loss quantile or expectile (default: 0.5)", metavar="T", kind=float
     )
     delta: float | None = option(
-        "residual from which --loss huber is linear", metavar="D", kind=positive
+        "residual from which --loss huber is linear (default: 1)", metavar="D", kind=positive
     )
     theta: float | None = option(
         "for --loss negative-binomial: the variance is mean + mean^2 / THETA (default: 1)",

@@ -74,9 +74,9 @@ _CHOICE = """\
     one_standard_error : bool, default=False
         Take the smallest candidate, and among its ridges the largest, within one standard error of
         the best mean score. Such a model usually predicts less well. In any case ``k = 0`` is
-        chosen unless held-out losses fall from there towards the candidates of the largest ridge,
-        in a t test at 5 % over the samples; with ``groups``, a scorer, or a loss that couples
-        samples, the best candidate is compared with 0 over the folds.
+        chosen unless a t test at 5 % over the samples finds that held-out losses decrease from
+        there towards the candidates of the largest ridge; with ``groups``, a scorer, or a loss that
+        couples samples, the test compares the best candidate with 0 over the folds.
     n_jobs : int, default=None
         The number of folds that run in parallel.
 """

@@ -18,6 +18,7 @@ from sparsemodel.cli.declaring import flag, option, parsed, recorded
 from sparsemodel.cli.exits import Exit
 from sparsemodel.cli.options import RegressionOptions
 from sparsemodel.cli.parser import COMMANDS, Common
+from sparsemodel.registry import available_losses
 
 LINES = (
     "solve d.csv --target y --k 2 --certificate c.json --report r.html",
@@ -100,6 +101,15 @@ def test_an_option_that_nobody_reads_is_found(monkeypatch: pytest.MonkeyPatch) -
     assert recorded(options) == ["--used=yes", "--ignored"]
     assert options.used == "yes"
     assert reader.unread(Options) == {"ignored"}
+
+
+def test_the_help_names_every_loss_of_one_column(capsys: pytest.CaptureFixture) -> None:
+    assert main(["solve", "--help"]) == 0
+    listed = capsys.readouterr().out.partition("--loss LOSS")[2].partition(" or that")[0]
+    named = set("".join(listed.split()).partition(":")[2].split(","))
+    names = {info.name for info in available_losses() if info.distribution == "sparsemodel"}
+    # The smoothed pinball loss only approximates the quantile loss.
+    assert names - named == {"cox", "smoothed-pinball"}
 
 
 def test_what_is_recorded_is_read_back() -> None:

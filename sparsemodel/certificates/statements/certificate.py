@@ -93,9 +93,20 @@ class Progress(NamedTuple):
 class Certificate(SearchedCertificate):
     """What is proved about a point, with everything needed to check it again.
 
-    ``value`` and ``bound`` are what they say for the *exact* problem with the given float64 data:
-    ``bound`` has its rounding allowance subtracted, and the gap is measured from ``upper``, the
+    ``value`` and ``bound`` hold for the *exact* problem with the given float64 data: the rounding
+    allowance is already subtracted from ``bound``, and the gap is measured from ``upper``, the
     objective with its own allowance added.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> goal = sm.minimize(sm.squared_loss(np.eye(3) @ w, [3.0, 0.1, -2.0]) + sm.ridge(w, 0.1))
+    >>> certificate = sm.Problem(goal, sm.card(w) <= 1).certify()
+    >>> certificate.title()
+    'globally optimal'
+    >>> certificate.bound <= certificate.value
+    True
     """
 
     FORMAT: ClassVar[str] = "sparsemodel-certificate"
@@ -113,9 +124,9 @@ class Certificate(SearchedCertificate):
     WITHOUT: ClassVar[str] = "at zero"
 
     allowance: float
-    """What both numbers gave away for rounding."""
+    """The safety margin for rounding errors in ``bound`` and ``upper``."""
     constant: float
-    """What the objective adds whatever the coefficients are."""
+    """The part of the objective that does not depend on the coefficients."""
     bound_method: str
     bound_source: str
     """How the dual point was found."""
@@ -123,7 +134,7 @@ class Certificate(SearchedCertificate):
     """Why there is no bound; empty when there is."""
     stationarity: Stationarity
     violations: tuple[str, ...]
-    """Constraints the point breaks; empty for a feasible point."""
+    """Constraints that the point violates; empty for a feasible point."""
     support: tuple[int, ...]
     """Nonzero counted coordinates of the canonical problem, sorted."""
     names: dict[int, str]

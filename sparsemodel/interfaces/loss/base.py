@@ -120,9 +120,9 @@ class Loss(DataFit):
     r"""A weighted sum of convex functions of one prediction each,
     :math:`F(u; y, c) = \sum_i c_i\, \ell(u_i; y_i)`.
 
-    Subclass it with :meth:`value` and :meth:`derivative`, and inherit the facets
-    :class:`TwiceDifferentiable`, :class:`Conjugable`, :class:`CvxModelled` for what else is
-    known. All methods are elementwise and must not overflow at ``|u| = 1e3``.
+    Subclass it with :meth:`value` and :meth:`derivative`, and inherit facets for what else is
+    known, such as :class:`Curved`, :class:`IntervalConjugable` and :class:`CvxModelled`. All
+    methods are elementwise and must not overflow at ``|u| = 1e3``.
     """
 
     @abstractmethod

@@ -43,9 +43,10 @@ class card(Symbolic):
     Parameters
     ----------
     expression
-        A variable or a slice of one. Entries outside the slice are not counted.
-        ``sm.offdiag(Omega)`` counts the entries off the diagonal of a symmetric matrix, each
-        edge twice; ``sm.offdiag(A, B)`` those where any of the matrices is not zero.
+        A variable, a slice or an affine expression of one, such as ``w - w0``; entries outside a
+        slice are not counted. Others raise a ``ModelError``. ``sm.offdiag(Omega)`` counts the
+        entries off the diagonal of a symmetric matrix, each edge twice; ``sm.offdiag(A, B)`` those
+        where any of the matrices is not zero.
     groups
         A label per entry: entries with one label count together, once.
         For a matrix one label per row (groups of rows), or one per entry, in its shape.

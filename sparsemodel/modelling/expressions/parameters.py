@@ -94,6 +94,11 @@ class Parameter(Quantity):
     integer
         Refuse values that are not whole numbers.
 
+    Raises
+    ------
+    ModelError, DataError, DataTypeError
+        When a value is refused, now or when it is assigned later.
+
     Examples
     --------
     >>> import sparsemodel as sm

@@ -39,7 +39,12 @@ class Variable(AffineLike):
     ----------
     value
         The solution after :meth:`Problem.solve`, an array of ``shape`` (a float for a number);
-        None before. Assign to it to give a starting point.
+        None before. To give a starting point, assign to it and call ``solve(start="value")``.
+
+    Raises
+    ------
+    ModelError
+        When a dimension is less than 1, or the number of ``names`` is wrong.
 
     Examples
     --------
