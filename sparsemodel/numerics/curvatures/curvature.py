@@ -137,6 +137,8 @@ def secants_of(term: Term, z: FloatArray) -> FloatArray:
     side of a smoothed hinge, say nothing of how far a step leads.
     """
     h, most = curvatures_of(term, z), term.traits.upper
+    if term.traits.lower > _STRAIGHT * most:
+        return h
     if not 0.0 < most < np.inf or np.sum(h) > _STRAIGHT * most * np.sum(term.weights):
         return h  # linear terms have no minimum
     u, y = margins(term, z), term.target
