@@ -212,7 +212,8 @@ class _Searches(Generic[F]):
             tried = [best]
             if self._alone(point.k) and not self.ended:
                 tried.append(self.found(point.k, None))
-            if best is min(tried, key=_value) and point.k > 0 and not self.ended:
+            ahead = len(tried) == 1 or _improves(best, tried[1])
+            if ahead and point.k > 0 and not self.ended:
                 tried.append(self.found(point.k, best.x, _LEVEL[self._effort]))
             out.append(min(tried, key=_value))
         return out

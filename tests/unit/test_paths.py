@@ -14,6 +14,7 @@ from sparsemodel.datasets import load_khan
 from sparsemodel.numerics import SupportBeam, quadratic_of
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.objectives.regression import RegressionObjective
+from sparsemodel.selection import searched_path
 
 N, P = 40, 7
 RNG = np.random.default_rng(12)
@@ -285,3 +286,22 @@ def test_fifty_steps_cost_a_few_single_solves() -> None:
     one = problem(10).solve("gp > exchange")
     assert path.passes < 4.0 * one.passes
     assert path.objective[9] <= 1.01 * one.value
+
+
+def test_a_size_that_is_solved_alone_is_searched_again_only_if_that_ends_higher(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((200, 40)), sm.Variable(40)
+    y = np.sign(X[:, :6] @ np.arange(6, 0, -1) + rng.standard_normal(200))
+    starts, found = [], searched_path._Searches.found
+
+    def counted(search: Any, k: int, start: Any, effort: Any = None) -> Any:
+        starts.append(start is None)
+        return found(search, k, start, effort)
+
+    monkeypatch.setattr(searched_path._Searches, "found", counted)
+    goal = sm.minimize(sm.logistic_loss(X @ w, y) + sm.ridge(w, 1e-2))
+    path = sm.Problem(goal, sm.card(w) <= 4).path(range(1, 5))
+    assert len(path) == 4
+    assert starts == [True] * 4, "growing and each search alone come to the same supports"
