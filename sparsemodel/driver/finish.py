@@ -99,6 +99,7 @@ def _without_rounding(
         trial, sparsity = np.where(small, 0.0, x), form.sparsity
         needed = sparsity.active_units(trial), sparsity.relaxed().active_units(trial)
         others = sparsity.coordinates(np.setdiff1d(*needed))  # which an order has beside others
+        others = np.setdiff1d(others, sparsity.free)
         trial[others] = x[others]
         if not satisfied(form, trial):
             continue

@@ -59,8 +59,12 @@ def test_what_others_need_stays() -> None:
     A, w = _data(30, 3), sm.Variable(3)
     goal = sm.minimize(sm.squared_loss(A @ w, A[:, 1]))
     order = sm.chosen(w)[1:] <= sm.chosen(w)[0]
-    for rule, kept in ((order, [1e-15, 1.0, 0.0]), (w <= 2.0, [0.0, 1.0, 0.0])):
-        form = sm.Problem(goal, sm.card(w) <= 3, rule).form
+    for limit, rule, kept in (
+        (sm.card(w) <= 3, order, [1e-15, 1.0, 0.0]),
+        (sm.card(w) <= 3, w <= 2.0, [0.0, 1.0, 0.0]),
+        (sm.card(w[1:]) <= 2, w <= 2.0, [0.0, 1.0, 0.0]),
+    ):
+        form = sm.Problem(goal, limit, rule).form
         objective = objective_of(form)
         point = objective.point_from(np.array([1e-15, 1.0, 0.0]))
         found = restored(form, Reduced(form, (), None), point)[0]
