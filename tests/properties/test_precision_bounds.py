@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -28,25 +27,7 @@ from sparsemodel.certificates.precision_matrices.witness_of_precision import Pre
 from sparsemodel.interfaces import CertificateError, InfeasibleError
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.precision import minimise_precision_on_support, precision_objective
-
-
-def instance(seed: int, p: int, n: int, k: int, **options: object) -> SparsePrecision:
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p)) @ (np.eye(p) + 0.4 * rng.standard_normal((p, p)))
-    S = X.T @ X / n
-    return SparsePrecision.build(S, k, **options)  # type: ignore[arg-type]
-
-
-def best_point(form: SparsePrecision) -> tuple[float, np.ndarray]:
-    objective = precision_objective(form)
-    start = objective.origin()
-    best, where = np.inf, start.x
-    for units in combinations(range(form.sparsity.units), form.sparsity.k):
-        support = form.sparsity.coordinates(np.array(units, dtype=np.intp))
-        point = minimise_precision_on_support(objective, support, start)
-        if point.value < best:
-            best, where = point.value, point.x
-    return best, where
+from tests.properties.graphs import best_of_all, graph
 
 
 @given(st.integers(0, 10_000), st.integers(3, 4), st.integers(1, 3), st.booleans())
@@ -57,8 +38,8 @@ def test_bound_is_below_the_best_support(seed: int, p: int, k: int, masked: bool
         mask = np.zeros((p, p), dtype=bool)
         mask[0, 1] = mask[1, 0] = True
         options = {"required" if seed % 2 else "forbidden": mask}
-    form = instance(seed, p, 8 * p, min(k, 2), **options)
-    optimum, x = best_point(form)
+    form = graph(seed, p, 8 * p, min(k, 2), **options)
+    optimum, x = best_of_all(form)
     certificate = certify_precision(form, x, time_limit=0.2)
     assert certificate.bound <= optimum + 1e-9
     assert certificate.bound >= certificate.trivial_bound
@@ -81,8 +62,8 @@ def bound_of(
 def test_any_dual_matrix_and_modulus_give_a_valid_bound(
     seed: int, size: float, convexity: float
 ) -> None:
-    form = instance(seed, 4, 30, 2)
-    optimum, x = best_point(form)
+    form = graph(seed, 4, 30, 2)
+    optimum, x = best_of_all(form)
     rng = np.random.default_rng(seed)
     U = size * rng.standard_normal(form.shape[0])
     everything = Enclosure(0.0, np.inf, np.full(form.shape[0], np.inf))
@@ -101,17 +82,17 @@ def test_any_dual_matrix_and_modulus_give_a_valid_bound(
 
 
 def test_plenty_of_samples_close_the_gap() -> None:
-    form = instance(3, 4, 20_000, 6)  # all edges: the trivial bound is exact
-    _, x = best_point(form)
+    form = graph(3, 4, 20_000, 6)  # all edges: the trivial bound is exact
+    _, x = best_of_all(form)
     assert certify_precision(form, x).gap <= 1e-6
-    few = instance(3, 4, 20_000, 3)
-    _, x = best_point(few)
+    few = graph(3, 4, 20_000, 3)
+    _, x = best_of_all(few)
     certificate = certify_precision(few, x)
     assert certificate.gap < certificate.trivial_gap
 
 
 def test_infeasible_points_are_refused() -> None:
-    form = instance(0, 4, 40, 1, beta=100.0)
+    form = graph(0, 4, 40, 1, beta=100.0)
     x = form.entries(np.linalg.inv(form.covariance))
     with pytest.raises(InfeasibleError, match="edges"):
         certify_precision(form, x)
@@ -126,8 +107,8 @@ def test_infeasible_points_are_refused() -> None:
 def test_whatever_a_file_holds_as_witness_proves_no_more_than_the_truth(
     seed: int, size: float, enclosures: int
 ) -> None:
-    form = instance(seed, 4, 30, 2)
-    optimum, x = best_point(form)
+    form = graph(seed, 4, 30, 2)
+    optimum, x = best_of_all(form)
     at = evaluate_point(form, x)
     rng = np.random.default_rng(seed)
     found = certify_precision(form, x, time_limit=0.1).witness.final
@@ -141,7 +122,7 @@ def test_whatever_a_file_holds_as_witness_proves_no_more_than_the_truth(
 
 
 def test_the_slopes_of_the_bound_are_those_of_its_differences() -> None:
-    form = instance(5, 6, 40, 4)
+    form = graph(5, 6, 40, 4)
     x = precision_objective(form).origin().x
     box = enclose(form, np.zeros_like(x), evaluate_point(form, x).upper, whole_box(form))
     rng = np.random.default_rng(5)
@@ -180,7 +161,7 @@ def test_more_than_the_strong_convexity_is_taken_from_the_likelihood(spread: flo
 
 
 def test_powers_of_two_as_units_change_nothing_but_the_constant() -> None:
-    form = instance(7, 5, 60, 3)
+    form = graph(7, 5, 60, 3)
     units = (3, -2, 0, 1, -4)
     x = precision_objective(form).origin().x
     upper = evaluate_point(form, x).upper
@@ -199,8 +180,8 @@ def test_powers_of_two_as_units_change_nothing_but_the_constant() -> None:
     [("modulus", -1.0), ("modulus", np.nan), ("units", (1, 2)), ("units", (0, 0, 0, 2000))],
 )
 def test_a_modulus_and_units_that_cannot_be_are_refused(line: str, value: object) -> None:
-    form = instance(3, 4, 40, 2)
-    found = certify_precision(form, best_point(form)[1])
+    form = graph(3, 4, 40, 2)
+    found = certify_precision(form, best_of_all(form)[1])
     forged = replace(found, witness=replace(found.witness, **{line: value}))
     with pytest.raises(CertificateError, match=rf"witness\.{line}"):
         verify_precision(forged, form)

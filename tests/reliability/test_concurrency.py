@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
@@ -10,6 +11,9 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.certificates.arithmetic.readings import remembered
+from sparsemodel.designs import DenseDesign
+from sparsemodel.designs.elsewhere.columns import ReadColumns
 
 # The paths are short, and their ends are chosen.
 pytestmark = pytest.mark.filterwarnings("ignore:bic chooses")
@@ -59,6 +63,49 @@ def test_threads_may_share_the_data_of_different_problems():
     alone = [value(k) for k in range(8)]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(value, range(8))) == alone
+
+
+def test_threads_share_what_was_read(tmp_path, monkeypatch):
+    np.save(tmp_path / "A.npy", np.zeros((9, 2)))
+    design = sm.as_design(np.load(tmp_path / "A.npy", mmap_mode="r"))
+    monkeypatch.setattr("sparsemodel.certificates.arithmetic.readings._MANY", 20)
+
+    def asked(seed: int) -> bool:  # more results than are kept
+        keys = np.random.default_rng(seed).integers(0, 30, 2000).tolist()
+        found = [remembered(design, key, lambda key=key: (np.full(1, key),)) for key in keys]
+        return [int(numbers[0]) for (numbers,) in found] == keys
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # threads are interrupted nearly anywhere
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(asked, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_columns_that_two_threads_read_are_kept_once(monkeypatch):
+    monkeypatch.setattr("sparsemodel.designs.elsewhere.columns.KEPT_BYTES", 20 * 8)
+    entries = np.arange(80.0)[None, :]
+    nothing = np.zeros(0, dtype=np.intp)
+    first_columns: list[int] = []
+
+    def asked(support: np.ndarray) -> np.ndarray:
+        return kept.restrict(support, nothing, DenseDesign(entries[:, nothing]), "stamp").to_array()
+
+    def read(support: np.ndarray) -> np.ndarray:
+        first_columns.append(support[0])
+        if first_columns.count(support[0]) == 1:  # another thread asks while this one reads
+            asked(support)
+        return entries.T[support]
+
+    kept = ReadColumns(read)
+    for start in range(0, 80, 8):
+        support = np.arange(start, start + 8)
+        np.testing.assert_array_equal(asked(support)[0], support)
+    assert len(first_columns) == 2 * 10
+    asked(support)
+    assert len(first_columns) == 2 * 10
 
 
 @pytest.mark.slow

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import combinations
 
@@ -15,12 +13,11 @@ import sparsemodel as sm
 from sparsemodel.certificates import verify
 from sparsemodel.certificates.arithmetic.in_passing import rows_read
 from sparsemodel.certificates.arithmetic.products import column_norms, predictions
-from sparsemodel.certificates.arithmetic.readings import forget, read_once, remembered
+from sparsemodel.certificates.arithmetic.readings import forget, read_once
 from sparsemodel.certificates.arithmetic.tall import survey
 from sparsemodel.certificates.statements.fingerprint import block_fingerprints
 from sparsemodel.checker.__main__ import main as check
 from sparsemodel.designs import ChunkedDesign, DenseDesign, StackedDesign
-from sparsemodel.designs.elsewhere.columns import ReadColumns
 from sparsemodel.interfaces import CertificateError, Term
 from sparsemodel.losses import SquaredLoss
 from sparsemodel.numerics import RegressionObjective
@@ -369,45 +366,3 @@ def test_proofs_and_small_files_whose_columns_do_not_fit_cost_few_readings(tmp_p
     assert proof.claim is expected.claim
     assert proof.bound == pytest.approx(expected.bound, rel=2e-4)
     assert proof.bound <= expected.value
-
-
-def test_threads_share_what_was_read(tmp_path, monkeypatch):
-    design = problem(mapped(tmp_path, columns()), np.zeros(N)).form.terms[0].design.blocks[0][1]
-    monkeypatch.setattr("sparsemodel.certificates.arithmetic.readings._MANY", 20)
-
-    def asked(seed: int) -> bool:  # more results than are kept
-        keys = np.random.default_rng(seed).integers(0, 30, 2000).tolist()
-        found = [remembered(design, key, lambda key=key: (np.full(1, key),)) for key in keys]
-        return [int(numbers[0]) for (numbers,) in found] == keys
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)  # threads are interrupted nearly anywhere
-    try:
-        with ThreadPoolExecutor(4) as pool:
-            assert all(pool.map(asked, range(4)))
-    finally:
-        sys.setswitchinterval(interval)
-
-
-def test_columns_that_two_threads_read_are_kept_once(monkeypatch):
-    monkeypatch.setattr("sparsemodel.designs.elsewhere.columns.KEPT_BYTES", 20 * 8)
-    entries = np.arange(80.0)[None, :]
-    nothing = np.zeros(0, dtype=np.intp)
-    first_columns: list[int] = []
-
-    def asked(support: np.ndarray) -> np.ndarray:
-        return kept.restrict(support, nothing, DenseDesign(entries[:, nothing]), "stamp").to_array()
-
-    def read(support: np.ndarray) -> np.ndarray:
-        first_columns.append(support[0])
-        if first_columns.count(support[0]) == 1:  # another thread asks while this one reads
-            asked(support)
-        return entries.T[support]
-
-    kept = ReadColumns(read)
-    for start in range(0, 80, 8):
-        support = np.arange(start, start + 8)
-        np.testing.assert_array_equal(asked(support)[0], support)
-    assert len(first_columns) == 2 * 10
-    asked(support)
-    assert len(first_columns) == 2 * 10
