@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.multipliers import priced
-from sparsemodel.certificates.arithmetic.products import products_alone
+from sparsemodel.certificates.arithmetic.products import with_products_alone
 from sparsemodel.certificates.arithmetic.readings import forget
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, TWICE
 from sparsemodel.certificates.arithmetic.tall import Survey, plain_survey, survey
@@ -160,7 +160,7 @@ def _verify(
         _same_problem(c, form, None)
         raise CertificateError("line 'witness.x' does not hold finite entries for this problem.")
     if any(assumed.text == PRODUCTS for assumed in c.assumptions):
-        form = _by_products(c, form)
+        form = with_products_alone(form, [t.design.startswith("probe:") for t in c.problem.terms])
     for term in form.terms:
         forget(term.design)
     # Dual points that are in the file are points of the rows: those are read.
@@ -172,19 +172,6 @@ def _verify(
             if not seen.condensed:
                 raise  # else rows decide what sums may have rounded away
     return _derived(c, plain_survey(form, c.x), names, cross_check)
-
-
-def _by_products(c: Certificate, form: SparseRegression) -> SparseRegression:
-    """Return the form with products alone of a matrix of which the writer had no more.
-
-    Then they are given the same accuracy, whatever is known of the matrix here.
-    """
-    probed = [term.design.startswith("probe:") for term in c.problem.terms]
-    if len(probed) != len(form.terms):
-        return form  # of another problem
-    alone = [replace(term, design=products_alone(term.design)) for term in form.terms]
-    terms = [a if on else b for on, a, b in zip(probed, alone, form.terms, strict=True)]
-    return replace(form, terms=tuple(terms))
 
 
 def _derived(

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 import sparsemodel as sm
 from sparsemodel.designs import DenseDesign
-from sparsemodel.interfaces import Context, Limits, Stop, UnboundedError
+from sparsemodel.interfaces import Context, Stop, UnboundedError
 from sparsemodel.numerics import (
     ExchangeSearch,
     ExchangeTrials,
@@ -235,60 +235,6 @@ def test_groups_of_correlated_columns_end_no_higher_than_a_known_support() -> No
     assert problem.solve().value <= known.value * (1.0 + 1e-9)
 
 
-def test_rounds_stop_by_what_was_seen() -> None:
-    rounds = Rounds(1.0, 10_000)
-    while not rounds.enough:
-        rounds.count([b"one"], better=False)
-    assert rounds.done == 21  # three times 2 + 3 + 2
-    rounds = Rounds(1.0, 10_000)
-    number = 0
-    while not rounds.enough:
-        rounds.count([bytes([number % 40])], better=number == 30)
-        number += 1
-    assert rounds.done == 31 + 40 + 31  # forty in vain, and as many as before the improvement
-
-
-def test_rounds_in_vain_cost_five_seconds() -> None:
-    rounds = Rounds(1.0, 10_000, patience=1.0)
-    rounds.descended(3.0)
-    rounds.descended(100.0)  # not the first
-    assert not rounds.spend(8.0)
-    assert not rounds.enough
-    assert rounds.spend(8.1)
-    assert rounds.enough
-    rounds.renew(8.1)  # another kind of search
-    assert not rounds.spend(13.0)
-    assert rounds.enough, "of perturbations there have been enough"
-    rounds.renew(13.0, lower=True)
-    assert not rounds.enough
-    patient = Rounds(1.0, 10_000, patience=4.0)
-    patient.descended(3.0)
-    assert not patient.spend(23.0)
-    unlimited = Rounds(1.0, 10_000)
-    unlimited.descended(0.1)
-    assert not unlimited.spend(1e9)
-
-
-def test_what_perturbations_cost_is_counted_and_not_forecast_where_prices_are_not_exact() -> None:
-    A, y = separable(40, 4200)
-    for loss, effort in ((sm.logistic_loss, 0.5), (sm.squared_loss, 0.32)):
-        w = sm.Variable(A.shape[1], name="w")
-        problem = sm.Problem(sm.minimize(loss(A @ w, y) + sm.ridge(w, 1e-2)), sm.card(w) <= 80)
-        state = Exchange().init(RegressionObjective(problem.form), Context(minimise_restricted))
-        assert state.rounds._effort == pytest.approx(effort, abs=0.01)
-    A, y = separable(80, 60)
-    w = sm.Variable(60, name="w")
-    problem = sm.Problem(
-        sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 0.1)), sm.card(w) <= 4
-    )
-    objective = RegressionObjective(problem.form)
-    trials = ExchangeTrials(objective, minimise_restricted, 6, lambda: False)
-    point = trials.debiased(objective.point(np.array([0, 1, 2, 3]), np.zeros(4)))
-    before = trials._changes
-    trials.round(point, np.random.default_rng(0), Rounds(1.0, 100))
-    assert trials._changes >= before + 24 * 4
-
-
 def test_a_descent_in_a_model_that_leads_no_lower_makes_the_next_shorter() -> None:
     """With classes nearly separable each would be as long as the first, and in vain."""
     rng = np.random.default_rng(7)
@@ -300,33 +246,6 @@ def test_a_descent_in_a_model_that_leads_no_lower_makes_the_next_shorter() -> No
     goal = sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 1e-8))
     solution = sm.Problem(goal, sm.card(w) <= 40).solve(Exchange(rounds=0))
     assert solution.passes < 700  # 1100 otherwise
-
-
-def test_searches_that_find_none_better_are_enough_early() -> None:
-    """As many for each of their ends as the support's contrast asks for, from nowhere better."""
-    rounds = Rounds(1.0, 10_000)
-    rounds.count([b"here"] * 7, better=False)
-    assert rounds.none_better(b"here", 7)
-    assert not rounds.none_better(b"here", 14)
-    assert not rounds.none_better(b"there", 7), "no search has come back"
-    rounds.count([b"there"] * 7, better=False)
-    assert rounds.none_better(b"here", 7)
-    assert rounds.wanted(14) == 14
-    assert not rounds.none_better(b"here", 14)
-    rounds.count([b"there"] * 14, better=True)
-    assert not rounds.none_better(b"there", 7), "what was improved may be improved again"
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_few_searches_end_where_many_do(seed: int) -> None:
-    """On columns of little correlation the end is that of four times as many searches."""
-    rng = np.random.default_rng(seed)
-    A = rng.standard_normal((200, 120))
-    y = A[:, :8] @ rng.choice([-1.0, 1.0], 8) + 4.0 * rng.standard_normal(200)
-    w = sm.Variable(120)
-    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= 8)
-    short, long = (problem.solve(effort=effort) for effort in ("medium", "high"))
-    assert short.value == pytest.approx(long.value, rel=1e-12)
 
 
 def test_separable_classes_are_searched_without_each_unit() -> None:
@@ -363,22 +282,6 @@ def test_a_search_does_not_claim_to_have_ended_where_products_fail() -> None:
         assert value > least, "nothing was minimised to full accuracy"
     assert len(said) == 1
     assert "entries that are NaN" in said.pop()  # the problem has a ridge already
-
-
-def test_perturbations_that_take_long_are_few_unless_more_is_asked_for() -> None:
-    rng = np.random.default_rng(0)
-    A, w = rng.standard_normal((40, 4096)), sm.Variable(4096)
-    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, A[:, 0])), sm.card(w) <= 400)
-    objective = RegressionObjective(problem.form)
-    for effort, limits, ended in (
-        (1.0, Limits(), True),
-        (4.0, Limits(), False),
-        (1.0, Limits(deadline=math.inf), False),
-    ):
-        context = Context(minimise_on_support, limits)
-        rounds = Exchange(effort=effort).init(objective, context).rounds
-        rounds.count([], better=False, searches=2)
-        assert rounds.enough is ended
 
 
 def test_five_units_are_found_with_two_hessians_and_two_gradients() -> None:
@@ -426,3 +329,23 @@ def test_rows_that_are_likely_to_be_needed_are_read_together(
     monkeypatch.setattr(HessianRows, "_form", lambda s, new: read.append(new.size) or form(s, new))
     sm.Problem(sm.minimize(loss), sm.card(w) <= 16).solve("exchange")
     assert len(read) <= 5, "eight at a time, or all others at last"
+
+
+def test_what_perturbations_cost_is_counted_and_not_forecast_where_prices_are_not_exact() -> None:
+    A, y = separable(40, 4200)
+    for loss, effort in ((sm.logistic_loss, 0.5), (sm.squared_loss, 0.32)):
+        w = sm.Variable(A.shape[1], name="w")
+        problem = sm.Problem(sm.minimize(loss(A @ w, y) + sm.ridge(w, 1e-2)), sm.card(w) <= 80)
+        state = Exchange().init(RegressionObjective(problem.form), Context(minimise_restricted))
+        assert state.rounds._effort == pytest.approx(effort, abs=0.01)
+    A, y = separable(80, 60)
+    w = sm.Variable(60, name="w")
+    problem = sm.Problem(
+        sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 0.1)), sm.card(w) <= 4
+    )
+    objective = RegressionObjective(problem.form)
+    trials = ExchangeTrials(objective, minimise_restricted, 6, lambda: False)
+    point = trials.debiased(objective.point(np.array([0, 1, 2, 3]), np.zeros(4)))
+    before = trials._changes
+    trials.round(point, np.random.default_rng(0), Rounds(1.0, 100))
+    assert trials._changes >= before + 24 * 4

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -33,7 +34,14 @@ from sparsemodel.designs.dense import DenseColumns
 from sparsemodel.designs.elsewhere.distributed import DistributedDesign
 from sparsemodel.designs.elsewhere.foreign import ForeignDesign
 from sparsemodel.designs.operator import compare_with_adjoint
-from sparsemodel.interfaces import Access, BoolArray, Design, FloatArray, IntArray
+from sparsemodel.interfaces import (
+    Access,
+    BoolArray,
+    Design,
+    FloatArray,
+    IntArray,
+    SparseRegression,
+)
 from sparsemodel.interfaces.design import RestrictedDesign, RestrictedRows
 
 _BLOCK_BYTES = 2**22
@@ -281,6 +289,18 @@ def products_alone(design: Design) -> Design:
         return design
     ways = {"shape": design.shape, "matvec": design.matvec, "rmatvec": design.rmatvec}
     return OperatorDesign(SimpleNamespace(**ways))
+
+
+def with_products_alone(form: SparseRegression, probed: list[bool]) -> SparseRegression:
+    """Return a problem with products alone of the matrices of which the writer had no more.
+
+    Then they are given the same accuracy, whatever is known of a matrix here.
+    """
+    if len(probed) != len(form.terms):
+        return form  # of another problem
+    alone = [replace(term, design=products_alone(term.design)) for term in form.terms]
+    terms = [a if on else b for on, a, b in zip(probed, alone, form.terms, strict=True)]
+    return replace(form, terms=tuple(terms))
 
 
 def check_adjoint(design: Design) -> None:

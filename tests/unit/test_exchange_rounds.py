@@ -1,0 +1,94 @@
+"""Rounds of perturbations: how many there are in vain, and what they may cost."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.interfaces import Context, Limits
+from sparsemodel.numerics import (
+    RegressionObjective,
+    Rounds,
+    minimise_on_support,
+)
+from sparsemodel_backends.exchange import Exchange
+
+
+def test_rounds_stop_by_what_was_seen() -> None:
+    rounds = Rounds(1.0, 10_000)
+    while not rounds.enough:
+        rounds.count([b"one"], better=False)
+    assert rounds.done == 21  # three times 2 + 3 + 2
+    rounds = Rounds(1.0, 10_000)
+    number = 0
+    while not rounds.enough:
+        rounds.count([bytes([number % 40])], better=number == 30)
+        number += 1
+    assert rounds.done == 31 + 40 + 31  # forty in vain, and as many as before the improvement
+
+
+def test_rounds_in_vain_cost_five_seconds() -> None:
+    rounds = Rounds(1.0, 10_000, patience=1.0)
+    rounds.descended(3.0)
+    rounds.descended(100.0)  # not the first
+    assert not rounds.spend(8.0)
+    assert not rounds.enough
+    assert rounds.spend(8.1)
+    assert rounds.enough
+    rounds.renew(8.1)  # another kind of search
+    assert not rounds.spend(13.0)
+    assert rounds.enough, "of perturbations there have been enough"
+    rounds.renew(13.0, lower=True)
+    assert not rounds.enough
+    patient = Rounds(1.0, 10_000, patience=4.0)
+    patient.descended(3.0)
+    assert not patient.spend(23.0)
+    unlimited = Rounds(1.0, 10_000)
+    unlimited.descended(0.1)
+    assert not unlimited.spend(1e9)
+
+
+def test_searches_that_find_none_better_are_enough_early() -> None:
+    """As many for each of their ends as the support's contrast asks for, from nowhere better."""
+    rounds = Rounds(1.0, 10_000)
+    rounds.count([b"here"] * 7, better=False)
+    assert rounds.none_better(b"here", 7)
+    assert not rounds.none_better(b"here", 14)
+    assert not rounds.none_better(b"there", 7), "no search has come back"
+    rounds.count([b"there"] * 7, better=False)
+    assert rounds.none_better(b"here", 7)
+    assert rounds.wanted(14) == 14
+    assert not rounds.none_better(b"here", 14)
+    rounds.count([b"there"] * 14, better=True)
+    assert not rounds.none_better(b"there", 7), "what was improved may be improved again"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_searches_end_where_many_do(seed: int) -> None:
+    """On columns of little correlation the end is that of four times as many searches."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((200, 120))
+    y = A[:, :8] @ rng.choice([-1.0, 1.0], 8) + 4.0 * rng.standard_normal(200)
+    w = sm.Variable(120)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= 8)
+    short, long = (problem.solve(effort=effort) for effort in ("medium", "high"))
+    assert short.value == pytest.approx(long.value, rel=1e-12)
+
+
+def test_perturbations_that_take_long_are_few_unless_more_is_asked_for() -> None:
+    rng = np.random.default_rng(0)
+    A, w = rng.standard_normal((40, 4096)), sm.Variable(4096)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, A[:, 0])), sm.card(w) <= 400)
+    objective = RegressionObjective(problem.form)
+    for effort, limits, ended in (
+        (1.0, Limits(), True),
+        (4.0, Limits(), False),
+        (1.0, Limits(deadline=math.inf), False),
+    ):
+        context = Context(minimise_on_support, limits)
+        rounds = Exchange(effort=effort).init(objective, context).rounds
+        rounds.count([], better=False, searches=2)
+        assert rounds.enough is ended
