@@ -376,3 +376,11 @@ def test_five_units_are_found_with_two_hessians_and_two_gradients() -> None:
     assert objective.work.passes - before <= 2 * 25.0 + 0.5
     trials = ExchangeTrials(objective, minimise_on_support, 6, lambda: False)
     assert trials.debiased(found.point) is found.point
+
+
+def test_a_search_does_not_end_where_it_has_just_improved() -> None:
+    rounds = Rounds(1.0, 500)
+    rounds.count([b"a"] * 24, better=True)
+    assert not rounds.enough, "nothing is known of what lies around the better support"
+    rounds.count([b"a"], better=False)
+    assert rounds.enough
