@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 import sparsemodel as sm
 from sparsemodel.interfaces import Box, Point
@@ -86,3 +87,28 @@ def test_members_held_by_a_bound_are_priced_as_held(least: float) -> None:
     for into in (2, 3, 5, 6, 7, 8):
         gain = point.value - minimum(0, 1, 4, into).value
         assert insertions[into] == pytest.approx(gain, abs=1e-8)
+
+
+def test_a_search_goes_on_from_a_support_that_perturbations_led_to() -> None:
+    """It ended 28 % higher at the first one that was better than where exchanges had ended."""
+    rng = np.random.default_rng(6)
+    X = lfilter([1.0], [1.0, -0.9], rng.standard_normal((50, 12)), axis=0)
+    A = np.hstack([X[10 - lag : 50 - lag] for lag in range(10)])
+    x = np.zeros(120)
+    x[rng.choice(120, 5, replace=False)] = np.abs(rng.standard_normal(5))
+    y = A @ x + rng.standard_normal(40)
+    w = sm.Variable(120)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), [sm.card(w) <= 5, w >= 0])
+    assert problem.solve().value <= 0.28956921 + 1e-6
+
+
+def test_perturbations_under_an_equation_are_as_many_as_without_where_data_are_few() -> None:
+    rng = np.random.default_rng(19)
+    t = np.arange(60)[:, None] / 60
+    A = np.exp(-np.square((t - rng.random(60)) / 0.1) / 2.0)
+    A *= np.cos(2.0 * np.pi * rng.uniform(0.0, 15.0, 60) * t)
+    y = A[:, :3].mean(axis=1) + 0.05 * rng.standard_normal(60)
+    w = sm.Variable(60)
+    goal = sm.minimize(sm.squared_loss(A @ w, y))
+    problem = sm.Problem(goal, [sm.card(w) <= 5, np.ones(60) @ w == 1, w >= 0])
+    assert problem.solve().value <= 0.00080968 + 1e-7

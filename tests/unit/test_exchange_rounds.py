@@ -92,3 +92,11 @@ def test_perturbations_that_take_long_are_few_unless_more_is_asked_for() -> None
         rounds = Exchange(effort=effort).init(objective, context).rounds
         rounds.count([], better=False, searches=2)
         assert rounds.enough is ended
+
+
+def test_a_search_does_not_end_where_it_has_just_improved() -> None:
+    rounds = Rounds(1.0, 500)
+    rounds.count([b"a"] * 24, better=True)
+    assert not rounds.enough, "nothing is known of what lies around the better support"
+    rounds.count([b"a"], better=False)
+    assert rounds.enough

@@ -152,6 +152,6 @@ class Rounds:
         return (
             self.done >= self._most
             or self._costly
-            or self.done >= self._effort * _CAREFUL * (2 * w * w + 3 * w + 2)
+            or (idle > 0 and self.done >= self._effort * _CAREFUL * (2 * w * w + 3 * w + 2))
             or idle >= self._effort * (_IDLE + self._allowed + self._improved)
         )
