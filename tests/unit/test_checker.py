@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import math
@@ -18,6 +17,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import certify, verify
+from sparsemodel.certificates.files.json_document import json_text, signed
 from sparsemodel.checker.__main__ import main
 
 ROOT = Path(__file__).parents[2]
@@ -136,13 +136,6 @@ def files(tmp_path_factory) -> dict[str, tuple[Path, Path, Any, sm.Problem]]:
     return Made()
 
 
-def signed(body: dict[str, Any]) -> str:
-    """Return a forged certificate as its forger would write it: with a digest that fits."""
-    body = {key: value for key, value in body.items() if key != "digest"}
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return json.dumps({**body, "digest": hashlib.sha256(text.encode()).hexdigest()})
-
-
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_holds_and_says_what_verify_says(files, name: str, capsys) -> None:
     path, data, certificate, problem = files[name]
@@ -210,7 +203,7 @@ def test_every_number_that_is_changed_is_noticed(files, name: str, tmp_path) -> 
             inner[at[-1]] = old + 1
         else:
             inner[at[-1]] = old * (1.0 + 1e-6) + (1e-6 if abs(old) < 1e-6 else 0.0)
-        forged.write_text(signed(changed), encoding="utf-8")
+        forged.write_text(json_text(signed(changed)), encoding="utf-8")
         if main([str(forged), str(data)]) == 0:
             unnoticed.append((at, old))
     assert not unnoticed
@@ -225,7 +218,7 @@ def test_a_bound_that_is_a_hair_above_what_is_proved_is_refused(files, tmp_path,
         gap = body["upper"] - body["bound"]
         body["gap"] = math.nextafter(gap, math.inf) if gap > 0.0 else 0.0
         forged = tmp_path / "forged.json"
-        forged.write_text(signed(body), encoding="utf-8")
+        forged.write_text(json_text(signed(body)), encoding="utf-8")
         assert main([str(forged), str(data)]) == 1
         # The gap was made to fit; what is relative to it was not.
         said = capsys.readouterr().out
@@ -237,7 +230,9 @@ def test_another_claim_is_refused(files, claim: str, tmp_path, capsys) -> None:
     path, data, certificate, _ = files["no ridge"]
     assert certificate.claim.value == "within gap"
     body = json.loads(path.read_text(encoding="utf-8"))
-    (tmp_path / "forged.json").write_text(signed({**body, "claim": claim}), encoding="utf-8")
+    (tmp_path / "forged.json").write_text(
+        json_text(signed({**body, "claim": claim})), encoding="utf-8"
+    )
     assert main([str(tmp_path / "forged.json"), str(data)]) == 1
     assert "line 'claim' says" in capsys.readouterr().out
 
@@ -254,7 +249,7 @@ def test_a_tree_with_a_part_missing_is_refused(files, name: str, tmp_path) -> No
             for child in (-1, len(nodes), nodes[number]["branch"][3 - side]):
                 changed = json.loads(json.dumps(body))
                 changed["proof"]["tree"]["nodes"][number]["branch"][side] = child
-                (tmp_path / "forged.json").write_text(signed(changed), encoding="utf-8")
+                (tmp_path / "forged.json").write_text(json_text(signed(changed)), encoding="utf-8")
                 assert main([str(tmp_path / "forged.json"), str(data)]) == 1
 
 
@@ -270,7 +265,7 @@ def test_a_tree_that_decides_more_than_its_bounds_do_is_refused(files, name, tmp
         if "duals" in node and "branch" in node:
             node["out"] = [j for j in best if j != node["branch"][0]][:1]
             break
-    (tmp_path / "forged.json").write_text(signed(body), encoding="utf-8")
+    (tmp_path / "forged.json").write_text(json_text(signed(body)), encoding="utf-8")
     assert main([str(tmp_path / "forged.json"), str(data)]) == 1
 
 
@@ -282,7 +277,7 @@ def test_a_dual_matrix_of_a_search_that_is_no_longer_one_is_refused(files, tmp_p
         for node in changed["proof"]["tree"]["nodes"]:
             if "duals" in node:
                 node["duals"] = forge(*node["duals"])
-        (tmp_path / "forged.json").write_text(signed(changed), encoding="utf-8")
+        (tmp_path / "forged.json").write_text(json_text(signed(changed)), encoding="utf-8")
         assert main([str(tmp_path / "forged.json"), str(data)]) == 1
 
 
@@ -329,7 +324,7 @@ def test_what_cannot_be_checked_is_not_passed(files, tmp_path, capsys) -> None:
         problem.solve()
         body = problem.certify(time_limit=1.0).to_dict()
         change(body)
-        (tmp_path / "c.json").write_text(signed(body), encoding="utf-8")
+        (tmp_path / "c.json").write_text(json_text(signed(body)), encoding="utf-8")
         np.savez(tmp_path / "d.npz", A=A, b=B)
         return main([str(tmp_path / "c.json"), str(tmp_path / "d.npz")])
 
@@ -367,7 +362,7 @@ def test_bounds_hold_in_rationals_by_brute_force(tmp_path, capsys) -> None:
         for raised in (certificate.bound, certificate.upper):
             forged = json.loads(path.read_text(encoding="utf-8"))
             forged["bound"] = float(raised) + 1e-9
-            (tmp_path / "f.json").write_text(signed(forged), encoding="utf-8")
+            (tmp_path / "f.json").write_text(json_text(signed(forged)), encoding="utf-8")
             assert main([str(tmp_path / "f.json"), str(tmp_path / "d.npz"), "--exact"]) == 1
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
+from sparsemodel.certificates.files.json_document import json_text, signed
 from sparsemodel.checker.__main__ import main
 
 RNG = np.random.default_rng(3)
@@ -78,20 +78,13 @@ def files(tmp_path_factory) -> dict[Any, tuple[Path, Path, sm.Problem]]:
     return Made()
 
 
-def signed(body: dict[str, Any]) -> str:
-    """Return a forged certificate with a digest that fits."""
-    body = {key: value for key, value in body.items() if key != "digest"}
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return json.dumps({**body, "digest": hashlib.sha256(text.encode()).hexdigest()})
-
-
 def test_a_value_below_the_objective_is_refused(files, tmp_path, capsys) -> None:
     forged = tmp_path / "forged.json"
     for declared in (tree, cox, multinomial, constrained):
         path, data, _ = files[declared]
         body = json.loads(path.read_text(encoding="utf-8"))
         for below in ("-inf", body["value"] * 0.999, body["value"] * (1.0 - 1e-6)):
-            forged.write_text(signed({**body, "value": below}), encoding="utf-8")
+            forged.write_text(json_text(signed({**body, "value": below})), encoding="utf-8")
             assert main([str(forged), str(data)]) == 1
             assert "line 'value' says" in capsys.readouterr().out
 
@@ -151,7 +144,7 @@ def test_nothing_proves_a_bound_above_a_feasible_point(files, declared, many, tm
             for key in at[:-1]:
                 part = part[key]
             part[at[-1]] = changed(part[at[-1]], rng)
-        forged.write_text(signed(body), encoding="utf-8")
+        forged.write_text(json_text(signed(body)), encoding="utf-8")
         if main([str(forged), str(data)]) == 0:
             accepted.append((first, at))
     assert not accepted
@@ -180,7 +173,7 @@ def test_what_a_graph_cannot_be_is_refused(
         part = part[key]
     part[at[-1]] = value
     forged = tmp_path / "forged.json"
-    forged.write_text(signed(body), encoding="utf-8")
+    forged.write_text(json_text(signed(body)), encoding="utf-8")
     assert main([str(forged), str(data)]) == 1
     assert words in capsys.readouterr().out
 
@@ -197,13 +190,13 @@ def test_a_graph_is_about_its_data_and_its_level_is_not_below_its_point(
     body = json.loads(path.read_text(encoding="utf-8"))
     forged, upper = tmp_path / "forged.json", body["upper"]
     few = {**body["problem"], "probes": body["problem"]["probes"][:3]}
-    forged.write_text(signed({**body, "problem": few}), encoding="utf-8")
+    forged.write_text(json_text(signed({**body, "problem": few})), encoding="utf-8")
     assert main([str(forged), str(data)]) == 1
-    forged.write_text(signed({**body, "upper": body["value"] - 1e-6}), encoding="utf-8")
+    forged.write_text(json_text(signed({**body, "upper": body["value"] - 1e-6})), encoding="utf-8")
     assert main([str(forged), str(data)]) == 1
     # Matrices that are better than a level below that of the point may be any, or none.
     body["witness"]["level"] = upper - 0.3
-    forged.write_text(signed(body), encoding="utf-8")
+    forged.write_text(json_text(signed(body)), encoding="utf-8")
     assert main([str(forged), str(data)]) == 0
 
 
@@ -240,7 +233,7 @@ def test_what_is_of_another_kind_is_refused_wherever_it_stands(files, declared, 
         for key in at[:-1]:
             inner = inner[key]
         inner[at[-1]] = other
-        forged.write_text(signed(changed), encoding="utf-8")
+        forged.write_text(json_text(signed(changed)), encoding="utf-8")
         if at[:2] != ("proof", "tree") and main([str(forged), str(data)]) == 0:
             passed.append(("checker", at, other))
         with contextlib.suppress(sm.CertificateError):
