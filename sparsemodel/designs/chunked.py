@@ -136,10 +136,21 @@ class ChunkedDesign(Design):
         return out
 
     def matvec_in_double(self, x: FloatArray) -> FloatArray:
-        if self._a.dtype != np.float32 or self._by_columns:
+        if self._a.dtype != np.float32:
             return self.matvec(x)
+        if self._by_columns:
+            out = np.zeros((self.shape[0], *x.shape[1:]))
+            for columns, block in self._blocks():
+                out += block.astype(np.float64) @ x[columns]
+            return out
         size = max(1, self._block_bytes // (8 * self.shape[1]))
         return np.concatenate([block @ x for _, block in self.row_blocks(size)])
+
+    def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
+        if self._a.dtype != np.float32 or not self._by_columns:
+            return super().rmatvec_in_double(r)
+        parts = [block.astype(np.float64).T @ r for _, block in self._blocks()]
+        return np.concatenate(parts) if parts else np.zeros((0, *r.shape[1:]))
 
     def rmatvec(self, r: FloatArray) -> FloatArray:
         v = self._vector(r)

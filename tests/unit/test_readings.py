@@ -366,3 +366,14 @@ def test_proofs_and_small_files_whose_columns_do_not_fit_cost_few_readings(tmp_p
     assert proof.claim is expected.claim
     assert proof.bound == pytest.approx(expected.bound, rel=2e-4)
     assert proof.bound <= expected.value
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_single_precision_is_multiplied_in_double_where_that_is_asked_for(tmp_path, order):
+    A = np.asarray(columns(), dtype=np.float32, order=order)
+    np.save(tmp_path / "A.npy", A)
+    design = ChunkedDesign(np.load(tmp_path / "A.npy", mmap_mode="r"), block_bytes=2**16)
+    x, r = np.linspace(-1.0, 1.0, P), np.linspace(0.0, 1.0, N)
+    exact = A.astype(float)
+    np.testing.assert_allclose(design.matvec_in_double(x), exact @ x, atol=1e-11)
+    np.testing.assert_allclose(design.rmatvec_in_double(r), exact.T @ r, rtol=1e-12, atol=1e-9)

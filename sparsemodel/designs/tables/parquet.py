@@ -124,7 +124,8 @@ class ParquetRows:
 
     def forget(self) -> None:
         """Decode all rows again."""
-        self._kept = None
+        with self._decoding:
+            self._kept = None
 
     # ---- decoding ----------------------------------------------------------------------------
 
