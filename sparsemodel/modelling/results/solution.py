@@ -98,8 +98,8 @@ class Solution(Documented, Fitted):
     def status(self) -> str:
         """Return ``"stopped early"``, ``"solved"`` or ``"optimal (proved)"``.
 
-        It is proved if :attr:`bound` closes the gap to 1e-6 of the objective, as for a certificate
-        that says "globally optimal".
+        A run that stalled stopped early, too. It is proved if :attr:`bound` closes the gap to 1e-6
+        of the objective, as for a certificate that says "globally optimal".
         """
         if self.stop is not Stop.CONVERGED:
             return "stopped early"
