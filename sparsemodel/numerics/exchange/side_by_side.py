@@ -7,6 +7,7 @@ from typing import cast
 
 import numpy as np
 
+from sparsemodel.designs.elsewhere.foreign import is_elsewhere
 from sparsemodel.interfaces import (
     BoolArray,
     Curved,
@@ -63,18 +64,28 @@ def lowest_first(
     rows = sum(term.design.shape[0] for term in objective.form.terms)
     many = max(1, _AT_ONCE // max(1, rows * supports.shape[1]))
     least = np.empty(len(supports))
-    used, places = np.unique(supports, return_inverse=True)
-    places = places.reshape(supports.shape)
-    columns = [
-        np.ascontiguousarray(term.design.restrict(used).to_array().T)
-        for term in objective.form.terms
-    ]
+    # Of data on a device no more comes over at a time than is looked at.
+    far = any(is_elsewhere(term.design) for term in objective.form.terms)
+    places, columns = _columns_of(objective, supports[:0] if far else supports)
     for first in range(0, len(supports), many):
         some = slice(first, first + many)
-        own = [whole[places[some]] for whole in columns]
+        here = places[some]
+        if far:
+            here, columns = _columns_of(objective, supports[some])
+        own = [whole[here] for whole in columns]
         least[some] = _least(objective, bar, supports[some], x[some], own)
     order = np.argsort(least, kind="stable")
     return np.asarray(supports[order[least[order] < bar]])
+
+
+def _columns_of(
+    objective: RegressionObjective, supports: IntArray
+) -> tuple[IntArray, list[FloatArray]]:
+    """Return where the columns of supports are among those of all, and these, by term and row."""
+    used, places = np.unique(supports, return_inverse=True)
+    designs = (term.design.restrict(used) for term in objective.form.terms if used.size)
+    columns = [np.ascontiguousarray(design.to_array().T) for design in designs]
+    return places.reshape(supports.shape), columns
 
 
 def _least(
