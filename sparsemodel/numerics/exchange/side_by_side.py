@@ -7,8 +7,8 @@ from typing import cast
 
 import numpy as np
 
+from sparsemodel.designs.elsewhere.foreign import is_elsewhere
 from sparsemodel.interfaces import (
-    Access,
     BoolArray,
     Curved,
     FloatArray,
@@ -62,23 +62,28 @@ def lowest_first(
     rows = sum(term.design.shape[0] for term in objective.form.terms)
     many = max(1, _AT_ONCE // max(1, rows * supports.shape[1]))
     least = np.empty(len(supports))
-    # Of a device those of a few supports at a time.
-    apart = any(Access.DEVICE in term.design.access for term in objective.form.terms)
-    used, columns = np.empty(0, dtype=np.intp), list[FloatArray]()
+    # Of data on a device no more comes over at a time than is looked at.
+    far = any(is_elsewhere(term.design) for term in objective.form.terms)
+    places, columns = _columns_of(objective, supports[:0] if far else supports)
     for first in range(0, len(supports), many):
-        some = supports[first : first + many]
-        if apart or not first:
-            used = np.unique(some if apart else supports)
-            columns = [
-                np.ascontiguousarray(term.design.restrict(used).to_array().T)
-                for term in objective.form.terms
-            ]
-        places, at = np.searchsorted(used, some), x[first : first + many]
-        least[first : first + many] = _least(
-            objective, bar, some, at, [whole[places] for whole in columns]
-        )
+        some = slice(first, first + many)
+        here = places[some]
+        if far:
+            here, columns = _columns_of(objective, supports[some])
+        own = [whole[here] for whole in columns]
+        least[some] = _least(objective, bar, supports[some], x[some], own)
     order = np.argsort(least, kind="stable")
     return np.asarray(supports[order[least[order] < bar]])
+
+
+def _columns_of(
+    objective: RegressionObjective, supports: IntArray
+) -> tuple[IntArray, list[FloatArray]]:
+    """Return where the columns of supports are among those of all, and these, by term and row."""
+    used, places = np.unique(supports, return_inverse=True)
+    designs = (term.design.restrict(used) for term in objective.form.terms if used.size)
+    columns = [np.ascontiguousarray(design.to_array().T) for design in designs]
+    return places.reshape(supports.shape), columns
 
 
 def _least(
