@@ -69,6 +69,10 @@ class ChunkedDesign(Design):
         self._read = 0
         self._columns = ReadColumns(self._read_columns)
 
+    def __reduce__(self) -> Any:
+        """A mapping stays in its process: pickled entries of a memory map are an array."""
+        return _unpickled, (self._a, self._block_bytes, self._column_bytes)
+
     @property
     def shape(self) -> tuple[int, int]:
         n, p = self._a.shape
@@ -273,6 +277,10 @@ class ChunkedDesign(Design):
 
     def _vector(self, x: FloatArray) -> NDArray[Any]:
         return x.astype(self._a.dtype, copy=False) if self._native else x
+
+
+def _unpickled(array: Any, block_bytes: int, column_bytes: int) -> ChunkedDesign:
+    return ChunkedDesign(array, block_bytes=block_bytes, column_bytes=column_bytes)
 
 
 class _Pages:

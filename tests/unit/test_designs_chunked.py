@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -326,3 +327,16 @@ def test_columns_that_do_not_fit_give_the_value_of_the_data_in_single_precision(
     exact = A[:, some].astype(np.float64) @ x
     np.testing.assert_allclose(design.restrict(some).matvec(x), exact, rtol=0.0, atol=1e-14)
     assert np.abs(A[:, some] @ x.astype(np.float32) - exact).max() > 1e-8, "else it shows nothing"
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_what_holds_a_mapping_can_be_pickled(tmp_path: Path, order: Any):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "a.npy", np.asarray(rng.standard_normal((30, 5)), order=order))
+    a = np.load(tmp_path / "a.npy", mmap_mode="r")
+    w = sm.Variable(5)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(a @ w, a[:, 0])), sm.card(w) <= 2)
+    solution = problem.solve()
+    again = pickle.loads(pickle.dumps((problem, solution)))
+    assert again[1].value == solution.value
+    assert again[0].solve().indices.tolist() == solution.indices.tolist()

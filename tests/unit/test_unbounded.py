@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,9 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import certify, verify
 from sparsemodel.checker.__main__ import main
+from sparsemodel.compiler.services import objective_of
+from sparsemodel.numerics.budget import ending_by
+from sparsemodel.numerics.minimisers.unboundedness import check_attained
 
 N, P = 30, 8
 RNG = np.random.default_rng(0)
@@ -324,3 +328,26 @@ def test_an_entry_that_is_nearly_zero_is_not_zero() -> None:
     below = [w[:2] >= -1, sm.card(w) <= 1]
     form = sm.Problem(sm.minimize(np.array([2.0, 1.0, 1e-300]) @ w), below).form
     assert certify(form, np.array([-1.0, 0.0, 0.0])).bound == -np.inf
+
+
+def test_what_the_time_broke_off_is_not_called_unbounded() -> None:
+    A = np.array([[1.0, 0.2], [2.0, -0.1], [-1.0, 0.4], [-3.0, 0.3]])
+    w = sm.Variable(2)
+    goal = sm.minimize(sm.logistic_loss(A @ w, [1, 1, -1, -1]))
+    objective = objective_of(sm.Problem(goal, sm.card(w) <= 1).form)
+    point = objective.point_from(np.array([50.0, 0.0]))
+    with pytest.raises(sm.SeparableDataError):
+        check_attained(objective, point)
+    with ending_by(time.perf_counter() - 1.0):
+        check_attained(objective, point)
+
+
+def test_the_time_is_named_where_no_feasible_point_was_found() -> None:
+    rng = np.random.default_rng(0)
+    A, w = rng.standard_normal((5, 5)), sm.Variable(5)
+    y = np.column_stack([rng.exponential(size=5), np.ones(5)])
+    goal = sm.minimize(sm.cox_loss(A @ w, y) + sm.ridge(w, 1.0))
+    problem = sm.Problem(goal, sm.card(w) <= 1, rng.standard_normal((1, 5)) @ w == [0.7])
+    with pytest.raises(sm.InfeasibleError, match="time limit ended the search"):
+        problem.solve(time_limit=1e-9)
+    assert problem.solve().indices.size == 1

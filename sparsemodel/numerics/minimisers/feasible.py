@@ -22,6 +22,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     coordinate_scores,
 )
+from sparsemodel.numerics.budget import budget
 from sparsemodel.numerics.objectives.regression import margins
 from sparsemodel.numerics.support.hard_threshold import select, select_scores
 
@@ -93,8 +94,13 @@ def feasible_start(objective: Objective, restricted: RestrictedSolver) -> Point 
     raise InfeasibleError(
         f"No point with at most {form.sparsity.k} nonzero "
         f"{'entry' if form.sparsity.k == 1 else 'entries'} was found that satisfies "
-        f"{' and '.join(words)}. Allow more, or pass a feasible start=."
+        f"{' and '.join(words)}. Allow more, or pass a feasible start=.{in_time()}"
     )
+
+
+def in_time() -> str:
+    """Return what to add where a search found nothing before the time was up."""
+    return " The time limit ended the search; more time may help." if budget().over() else ""
 
 
 def _candidates(

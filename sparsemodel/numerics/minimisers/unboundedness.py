@@ -15,8 +15,9 @@ from sparsemodel.interfaces import (
     SeparableDataError,
     UnboundedError,
 )
+from sparsemodel.numerics.budget import budget
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
-from sparsemodel.numerics.minimisers.feasible import misplaced, satisfied
+from sparsemodel.numerics.minimisers.feasible import in_time, misplaced, satisfied
 from sparsemodel.numerics.minimisers.newton import FAR, farthest
 from sparsemodel.numerics.objectives.regression import (
     OfRegression,
@@ -85,6 +86,8 @@ def check_attained(objective: OfRegression, point: Point) -> None:
     """
     form = objective.form
     x = point.x[point.support]
+    if budget().over():
+        return  # the minimisation was broken off: it may have begun anywhere
     if objective.quadratic and np.isfinite(objective.infimum()):
         return  # a quadratic that is bounded below attains its minimum, however far
     if np.all(form.ridge[point.support] > 0.0) or not np.any(x):
@@ -213,7 +216,7 @@ def check_range(objective: RegressionObjective, point: Point) -> None:
     """
     form = objective.form
     if not form.traits.everywhere and (outside := misplaced(form, point)):
-        raise InfeasibleError(outside)
+        raise InfeasibleError(outside + in_time())
     for term, z in zip(form.terms, point.state, strict=True):
         loss = term.loss
         if not isinstance(loss, Loss):
