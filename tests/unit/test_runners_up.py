@@ -244,3 +244,20 @@ def test_other_sizes_are_searched_where_columns_look_alike(
     monkeypatch.setattr("sparsemodel_backends.exchange.SupportBeam", beam)
     Exchange().solve(objective, Context(minimise_on_support))
     assert bool(begun) is alike
+
+
+def test_a_loss_with_kinks_is_minimised_once_on_each_support() -> None:
+    A, y = classes(0)
+    w = sm.Variable(120, name="w")
+    problem = sm.Problem(sm.minimize(sm.hinge_loss(A @ w, y) + sm.ridge(w, 1e-2)), sm.card(w) <= 6)
+    adapted = problem.plan("exchange").stages[0].backend
+    objective = RegressionObjective(problem.form)
+    supports: list[bytes] = []
+
+    def counted(which: Any, support: Any, start: Any, *, tol: float | None = None) -> Any:
+        if which is objective:
+            supports.append(support.tobytes())
+        return minimise_restricted(which, support, start, tol=tol)
+
+    adapted.solve(objective, Context(counted))
+    assert len(set(supports)) == len(supports) > 8

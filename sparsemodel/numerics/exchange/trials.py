@@ -190,7 +190,7 @@ class ExchangeTrials:
     def beside(self, point: Point, rounds: Rounds) -> Point | None:
         """Descend from the best of the supports that the model ranks next, if that is better."""
         rounds.descended(self._spent)
-        if rounds.enough or self._surrounded(point):
+        if rounds.enough or self.clear(point) or self._surrounded(point):
             return None
         near = self.near(point, point.value)[:_FROM]
         better = self._best(point, (self._minimised_on(some, point) for some in near), rounds)
