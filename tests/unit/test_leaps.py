@@ -149,16 +149,23 @@ def chances(loss: Any, n: int, seed: int) -> sm.Problem:
     return sm.Problem(sm.minimize(loss(A @ w, y)), sm.card(w) <= 10)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(("seed", "compared"), [(0, 0), (1, 1), (2, 0)])
 def test_leaps_in_a_model_tell_as_much_where_curvatures_are_bounded(
-    monkeypatch: pytest.MonkeyPatch, seed: int
+    monkeypatch: pytest.MonkeyPatch, seed: int, compared: int
 ) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(ExchangeTrials, "near", None)  # nothing is judged either
-        assert perturbations(patch, chances(sm.logistic_loss, 400, seed)) == 0
-    with monkeypatch.context() as patch:
-        patch.setattr(Comparison, "surrounded", False)
-        assert perturbations(patch, chances(sm.logistic_loss, 400, seed)) > 0
+    """Nor is the support compared with others, unless a single exchange costs next to nothing."""
+    calls, near = [], ExchangeTrials.near
+
+    def counted(self: ExchangeTrials, *args: Any) -> Any:
+        calls.append(1)
+        return near(self, *args)
+
+    monkeypatch.setattr(ExchangeTrials, "near", counted)
+    monkeypatch.setattr(Comparison, "enclosed", False)
+    assert perturbations(monkeypatch, chances(sm.logistic_loss, 800, seed)) == 0
+    assert len(calls) == compared
+    monkeypatch.setattr(Comparison, "surrounded", False)
+    assert perturbations(monkeypatch, chances(sm.logistic_loss, 800, seed)) > 0
 
 
 def test_they_are_not_asked_where_curvatures_have_no_bound(

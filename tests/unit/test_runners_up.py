@@ -308,3 +308,20 @@ def test_a_search_minimises_no_support_twice_as_accurately(seed: int) -> None:
     Exchange().solve(objective, Context(restricted=counted, limits=Limits(max_iter=1000)))  # type: ignore[arg-type]
     assert len(asked) > 5
     assert len(asked) == len(set(asked))
+
+
+def test_a_loss_with_kinks_is_minimised_once_on_each_support() -> None:
+    A, y = classes(0)
+    w = sm.Variable(120, name="w")
+    problem = sm.Problem(sm.minimize(sm.hinge_loss(A @ w, y) + sm.ridge(w, 1e-2)), sm.card(w) <= 6)
+    adapted = problem.plan("exchange").stages[0].backend
+    objective = RegressionObjective(problem.form)
+    supports: list[bytes] = []
+
+    def counted(which: Any, support: Any, start: Any, *, tol: float | None = None) -> Any:
+        if which is objective:
+            supports.append(support.tobytes())
+        return minimise_restricted(which, support, start, tol=tol)
+
+    adapted.solve(objective, Context(counted))
+    assert len(set(supports)) == len(supports) > 8

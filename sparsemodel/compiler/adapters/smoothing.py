@@ -19,6 +19,7 @@ from sparsemodel.interfaces import (
     Loss,
     Objective,
     Point,
+    RestrictedSolver,
     Result,
     Role,
     Smoothable,
@@ -78,6 +79,7 @@ class Smoothed(Backend):
     def solve(self, objective: Objective, context: Context) -> Result:
         form = cast("SparseRegression", objective.form)
         widths = typical_widths(form)
+        context = replace(context, restricted=_once(objective, context.restricted))
         best: Point | None = None
         iterations = 0
         relay = EventRelay(objective, context)
@@ -106,6 +108,26 @@ class Smoothed(Backend):
                 break
         point = objective.origin() if best is None else best
         return Result(point, stop, iterations, tuple(relay.history), dual, tuple(notes))
+
+
+def _once(declared: Objective, restricted: RestrictedSolver) -> RestrictedSolver:
+    """Return what minimises the ``declared`` objective on each support once, others as before.
+
+    Several levels of smoothing lead to the same supports.
+    """
+    known: dict[bytes, Point] = {}
+
+    def minimised(
+        objective: Objective, support: IntArray, start: Point, *, tol: float | None = None
+    ) -> Point:
+        if objective is not declared:
+            return restricted(objective, support, start, tol=tol)
+        name = support.tobytes()
+        if name not in known:
+            known[name] = restricted(objective, support, start, tol=tol)
+        return known[name]
+
+    return minimised
 
 
 def _judged(
