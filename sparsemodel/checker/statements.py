@@ -173,8 +173,8 @@ def _gradient(problem: Problem, x: Any, loose: Any) -> tuple[Any, float, float, 
         w = np.concatenate([np.sqrt(middle(t.c)) for t in problem.terms])
         F = A[:, loose] / np.maximum(np.linalg.norm(A[:, loose], axis=0), 1e-300)
         if size > 0.0:
-            left = float(np.abs(F.T @ r).max(initial=0.0)) / size
             away = float(np.linalg.norm(errors)) / size
+            left = max(0.0, float(np.abs(F.T @ r).max(initial=0.0)) / size - away)
         elif np.any(errors):
             away = math.inf
         Q, spread, _ = np.linalg.svd(w[:, None] * F, full_matrices=False)

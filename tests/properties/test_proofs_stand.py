@@ -18,6 +18,7 @@ from sparsemodel.certificates.precision_matrices.proving import ascent_compiled
 from sparsemodel.certificates.proving import attempts, search
 from sparsemodel.certificates.proving.compiling import interruptible
 from sparsemodel.certificates.proving.gram.node_compiled import solve_node
+from sparsemodel.certificates.proving.gram.part import GramPart
 from sparsemodel.certificates.proving.gram.stage import Gram
 from sparsemodel.certificates.relaxation.smooth import LossSmooth
 from sparsemodel.certificates.statements.objective_interval import primal
@@ -304,3 +305,23 @@ def test_ctrl_c_in_compiled_code_is_an_interrupt_and_other_errors_are_not():
     with pytest.raises(SystemError, match="something else"):
         interruptible(broken)()
     assert interruptible(max)(1, 2) == 2
+
+
+def test_other_searches_have_the_time_that_compiling_took(monkeypatch):
+    """The first search of a machine took it all: what was left for bounds and others was none."""
+    monkeypatch.setattr(GramPart, "delay", property(lambda self: 1e3))
+    deadlines, found = [], attempts.from_data
+
+    def from_data(*given, deadline, **options):
+        deadlines.append(deadline)
+        return found(*given, deadline=deadline, **options)
+
+    monkeypatch.setattr(attempts, "from_data", from_data)
+    rng = np.random.default_rng(0)
+    w = sm.Variable(12)
+    loss = sm.squared_loss(rng.standard_normal((9, 12)) @ w, rng.standard_normal(9))
+    problem = sm.Problem(sm.minimize(loss), sm.card(w) <= 3)
+    problem.solve()
+    began = time.perf_counter()
+    assert problem.prove(time_limit=60.0).relative_gap <= 1e-4
+    assert min(deadlines) - began > 0.5 * 1e3

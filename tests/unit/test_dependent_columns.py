@@ -147,3 +147,19 @@ def test_nothing_is_searched_where_nothing_is_left_to_gain() -> None:
     assert proof.claim is Claim.ZERO
     assert proof.proof is None
     verify(proof, problem.form)
+
+
+@pytest.mark.parametrize("seed", [2, 3, 6])
+def test_gradients_that_are_rounding_are_no_news_to_the_checker(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 2 + seed % 2
+    a, y = rng.standard_normal((n, 8)), rng.poisson(2.0, n) + 1.0
+    w, c = sm.Variable(8), sm.Variable()
+    loss = sm.negative_binomial_loss(a @ w + c, y, theta=2.0)
+    problem = sm.Problem(sm.minimize(loss), sm.card(w) <= 2)
+    problem.solve()
+    certificate = problem.certify()
+    assert certificate.stationarity.residual <= 1e-6
+    certificate.save(tmp_path / "certificate.json")
+    np.savez(tmp_path / "data.npz", A=a, y=y)
+    assert main([str(tmp_path / "certificate.json"), str(tmp_path / "data.npz")]) == 0

@@ -184,7 +184,7 @@ def test_classes_are_balanced_whatever_the_units_of_free_columns(seed, monkeypat
     monkeypatch.setattr(
         MultinomialLoss, "total", lambda *given: (calls.append(1), total(*given))[1]
     )
-    slopes = term.weights[:, None] * unpenalised._tilted(form, columns[0], a)
+    slopes = term.weights[:, None] * unpenalised._tilted(form, columns[0], a, unpenalised._ROOM)
     left, size = np.abs(columns[0].T @ slopes), np.abs(columns[0].T) @ np.abs(slopes)
     assert np.all(left <= 1e-13 * size)
     assert len(calls) <= 20

@@ -200,14 +200,15 @@ def attempted(task: Task, quick: bool) -> Attempt:
                 first.search.run()
                 return first
             attempt = Attempt(task, task.search(quick=True))
-        root = attempt.search.root
+        bare = attempt.search
+        root = bare.root
         if task.boxable and isinstance(root, gram.GramPart) and _boxable(task, root):
             attempt = _chosen(attempt, root, _gap(first.search) if large else math.inf)
         if _stuck(attempt):
-            return attempted(task, False)
+            return attempted(_later(task, bare), False)
         attempt.search.run()
         if quick and _fruitless(attempt):
-            return attempted(task, False)
+            return attempted(_later(task, bare), False)
     except KeyboardInterrupt:
         return _ahead(first, attempt)._replace(interrupted=True)
     except MissingDependencyError as missing:
@@ -253,6 +254,13 @@ def repriced(found: Attempt, seen: Survey) -> tuple[Attempt, Survey]:
     if task.bounds is not None:
         task = replace(task, inner=boxed(task.form, task.bounds))
     return found._replace(task=task), seen
+
+
+def _later(task: Task, search: Search) -> Task:
+    """Return a task for another search than one that took time to compile, which is not counted."""
+    if task.deadline is None:
+        return task
+    return replace(task, deadline=task.deadline + search.root.delay)
 
 
 def _stuck(attempt: Attempt) -> bool:
@@ -322,7 +330,7 @@ def _chosen(attempt: Attempt, root: gram.GramPart, gap: float) -> Attempt:
     if search.over:
         return attempt
     nodes = None if task.max_nodes is None else task.max_nodes - search.nodes
-    other = _in_box(task, search.incumbent.x, root.quadratic, nodes)
+    other = _in_box(_later(task, search), search.incumbent.x, root.quadratic, nodes)
     if other is None:
         return attempt
     within = other.search(quick=True)

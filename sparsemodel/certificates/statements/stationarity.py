@@ -208,8 +208,10 @@ class _FreeColumns:
             return _Fit(slopes, errors, 0.0, 0.0, 0.0, False)
         total = sum(c.T @ r for c, r in zip(self._columns, slopes, strict=True))
         size = math.sqrt(sum(float(np.vdot(r, r)) for r in slopes))
-        left = float(np.abs(total).max(initial=0.0)) / size if size > 0.0 else 0.0
         off = math.sqrt(sum(float(np.vdot(e, e)) for e in errors))
+        # Of a fit so good that slopes are rounding, nothing is left.
+        some = max(0.0, float(np.abs(total).max(initial=0.0)) - off)
+        left = some / size if size > 0.0 else 0.0
         slopes, rounded = self._orthogonal(slopes), 64.0 * U * size
         after = math.sqrt(sum(float(np.vdot(r, r)) for r in slopes))
         reach = off / size if size > 0.0 else 0.0
@@ -280,9 +282,10 @@ def first_order(
     if form.traits.quadratic:
         # The curvature times the point is the natural size where that gradient vanishes.
         size = max(size, float(np.abs(g - scales[0].values).max(initial=0.0)))
-    on = max(0.0, float(np.abs(moving[inside]).max(initial=0.0)) - here.noise)
-    # A reference that leaves the range of doubles, or has no slope itself, excuses nothing.
     known = 0.0 < size < math.inf
+    # A reference that leaves the range of doubles, or has no slope itself, excuses rounding alone.
+    on = float(np.abs(moving[inside]).max(initial=0.0)) - (here.noise if known else here.reach)
+    on = max(0.0, on)
     residual = max(on / size if known else math.inf if on > 0.0 else 0.0, here.left)
     size = size if known else 0.0
     slopes = np.sqrt(sparsity.unit_scores(coordinate_scores(g)))
