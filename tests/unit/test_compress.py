@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -138,10 +140,14 @@ def test_compressed_rows_count_as_the_observations_that_they_stand_for():
     assert observations(RegressionObjective(reduced.form)) == 4000
 
 
-def test_many_columns_are_not_compressed_for_few_units() -> None:
+def test_many_columns_are_not_compressed_for_few_units_unless_they_are_in_files(
+    tmp_path: Path,
+) -> None:
     A, y = np.ones((1600, 200)), np.ones(1600)
     A[::2] = 0.0
-    for k, pays in ((5, False), (8, True)):
+    np.save(tmp_path / "A.npy", A)
+    mapped = sm.as_design(np.load(tmp_path / "A.npy", mmap_mode="r"))
+    for k, design, pays in ((5, A, False), (8, A, True), (5, mapped, True)):
         w = sm.Variable(200)
-        problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= k)
+        problem = sm.Problem(sm.minimize(sm.squared_loss(design @ w, y)), sm.card(w) <= k)
         assert Compress.pays(problem.form) is pays

@@ -73,7 +73,8 @@ def importing(name, *rest):
 importing.left = 300
 w = sm.Variable(20)
 A = np.random.default_rng(0).standard_normal((30, 20))
-problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, A[:, 0] - A[:, 1])), sm.card(w) <= 4)
+loss = sm.squared_loss(A @ w, A[:, 0] - A[:, 1] + 0.1 * np.sin(np.arange(30)))
+problem = sm.Problem(sm.minimize(loss), sm.card(w) <= 4)
 problem.solve("omp")
 builtins.__import__ = importing
 try:

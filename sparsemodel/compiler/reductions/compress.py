@@ -34,6 +34,8 @@ _COORDINATES_PER_PASS = 12
 core; twice that against passes in float32), and a search reads several rows of it in the time of
 one. With 300 columns and up to 14 units problems that end soon take 0.4 times as long without, and
 those that do not 1.15 times."""
+_OF_FILES = 20
+"""The same of files and workers, which are read as a whole again and again."""
 
 _EXPECTED_PASSES = 10
 """Passes that a solve takes at least, besides those that grow with k."""
@@ -71,7 +73,8 @@ class Compress(Reduction):
         expected = _EXPECTED_PASSES + min(form.sparsity.budget, p)
         if rows * p < _SMALL or rows < TALL * p:
             return False
-        if p > min(LARGEST, _COORDINATES_PER_PASS * expected):
+        far = distributed(form) or any(term.design.streamed for term in form.terms)
+        if p > min(LARGEST, (_OF_FILES if far else _COORDINATES_PER_PASS) * expected):
             return False
         if not (form.traits.square and all(_dense(term.design) for term in form.terms)):
             return False
