@@ -158,7 +158,7 @@ def prove(
     products = sum(term.design.gram_operations for term in form.terms)
     left = Budget(deadline)
     # Nothing is left to gain, or the Gram matrix or the compiled code alone would take longer.
-    zero = infimum_bound(declared).value >= 0.0 and exact_fit(declared, x, seen.at_point.value)
+    zero = infimum_bound(declared).value >= 0.0 and exact_fit(seen.beside, x, seen.at_point.value)
     ready = resume is None and zero
     if ready or (quick and tree is None and not (left.fits(products) and loadable(deadline))):
         return certify(
