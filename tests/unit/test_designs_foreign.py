@@ -167,7 +167,8 @@ def test_the_matrix_stays_where_it_is(loss, intercept, sizes):
     certificate = problem.certify()
     problem.prove(time_limit=5)
     verify(certificate, problem.form)
-    assert max(sizes) <= 2 * (n + p) * k < A.size / 4, "vectors, columns of a few supports"
+    # A step of GraSP minimises on the support and the 2 k coordinates with the largest slopes.
+    assert max(sizes) <= 3 * (n + p) * k < A.size / 3, "vectors, columns of a few supports"
 
 
 def test_certificates_hold_for_the_same_numbers_wherever_they_are():
