@@ -14,6 +14,7 @@ from sparsemodel.compiler.choice.recipes import Start
 from sparsemodel.compiler.facts.analysis import Facts
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
 from sparsemodel.compiler.plans.stage import LINKS
+from sparsemodel.compiler.services import distributed
 from sparsemodel.interfaces import (
     Access,
     Cardinality,
@@ -251,11 +252,7 @@ def _many_rows_at_once(form: SparseRegression) -> bool:
     """Return whether a reading of files, or a trip to workers, brings many rows of a Hessian."""
     plain = form.traits.curved and len(form.shape) == 1
     files = not form.traits.quadratic and all(term.design.streamed for term in form.terms)
-    return plain and (files or _on_workers(form))
-
-
-def _on_workers(form: SparseRegression) -> bool:
-    return any(Access.DISTRIBUTED in term.design.access for term in form.terms)
+    return plain and (files or distributed(form))
 
 
 def _only_the_dual_is_smooth(form: SparseRegression) -> bool:
@@ -277,7 +274,7 @@ def _slow(form: SparseRegression) -> bool:
 
 def _affordable(form: SparseRegression) -> int:
     """Return how many supports are tried at most: as many as take about as long as a search."""
-    if _on_workers(form):
+    if distributed(form):
         return _TRIED
     if form.traits.quadratic and not _slow(form):
         return SMALL
