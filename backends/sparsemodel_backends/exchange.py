@@ -153,8 +153,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     0.75 times up to 0.6, 0.3 up to 0.5, 0.15 up to 0.4).
     Where none is, and the support does not stand out, the 96 supports that the model ranks next, up
     to three exchanges away, are minimised side by side by a few Newton steps, and the search goes
-    on from the best two that are better; not for logistic losses if two or three exchanges together
-    cost .2 of what another coordinate gains and there are ten observations for each unit. That
+    on from the best two that are better; not where two exchanges together cost much in the model
+    and one costs .2 of what another coordinate gains (.2 and .05 of it with a logistic loss). That
     takes the place of perturbations up to 4 units, or 6, or of any number, where every exchange
     costs .2 or .6 of what any other coordinate gains.
     Columns of few observations (sparse data) are moved far from the point of the model: what the
