@@ -37,7 +37,6 @@ from sparsemodel.certificates.relaxation.regulariser import (
     entrywise,
     objection,
     selected,
-    unit_of,
 )
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.interfaces import (
@@ -230,10 +229,10 @@ def _mean_of_best(form: SparseRegression, gains: FloatArray) -> float:
 
 def _ridged(form: SparseRegression, share: float) -> SparseRegression:
     """Return the problem with a ridge for bounds on entries, which lies nowhere above it."""
-    box, counted, unit = form.box, form.sparsity.counted, unit_of(form)
+    box, counted, unit = form.box, form.sparsity.counted, form.sparsity.unit_of
     if box is None:
         return form
-    low, high = (np.broadcast_to(side, form.shape).copy() for side in (box.lower, box.upper))
+    low, high = (side.copy() for side in (box.lower, box.upper))
     reach = np.maximum(-low, high)
     squares = np.square(reach if reach.ndim == 1 else np.sqrt(np.square(reach).sum(axis=1)))
     sizes = np.bincount(unit[counted], weights=squares[counted], minlength=form.sparsity.units)

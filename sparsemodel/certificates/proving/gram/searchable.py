@@ -54,7 +54,7 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
     if sparsity.size > LARGE:
         out.append(f"there are {sparsity.size} coordinates, and it is for at most {LARGE}")
     if box is not None:
-        low, high = (np.broadcast_to(side, form.shape) for side in (box.lower, box.upper))
+        low, high = box.lower, box.upper
         if np.any(np.isfinite(low[sparsity.free]) | np.isfinite(high[sparsity.free])):
             out.append("a coordinate that is always in has bounds")
         if np.any((low > 0.0) | (high < 0.0)):
