@@ -178,7 +178,7 @@ _ALTERNATIVES = (
     (HINTS["log_cosh"], "logcosh smooth_l1 fair pseudo_huber"),
     (
         _TWO_PARTS,
-        "hurdle zip zinb zero_inflated zeroinfl zero_inflated_poisson zero_inflated_negative_binomial",
+        "hurdle zip zinb zeroinfl zero_inflated_poisson zero_inflated_negative_binomial",
     ),
     ("write sm.norm(w)", "norm norm2 norm_inf l2_norm"),
     (HINTS["total_variation"], "tv trend_filter trend_filtering"),
