@@ -17,8 +17,8 @@ from sparsemodel.numerics import (
     minimise_on_support,
     minimise_restricted,
 )
-from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange import side_by_side
+from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.side_by_side import lowest_first
 from sparsemodel.numerics.exchange.swaps import Known
 from sparsemodel_backends.exchange import Exchange
