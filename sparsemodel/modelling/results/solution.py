@@ -173,7 +173,7 @@ class Solution(Documented, Fitted):
             return "none is known; problem.certify() says why"
         known = f"{self.bound:.8g} (gap {max(self.gap, 0.0):.3g})"
         if self.lower.optimal:
-            return f"{known}; problem.certify() writes it down"
+            return f"{known}; problem.certify() returns the certificate"
         return f"{known}; problem.certify() looks for a better one"
 
     def _bars(self) -> Bars:
