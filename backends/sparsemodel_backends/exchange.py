@@ -32,7 +32,6 @@ from sparsemodel.numerics import (
     quadratic_of,
     telling,
 )
-from sparsemodel.numerics.budget import TOO_LONG
 
 _WORK = 2**24
 """Prices between two looks at the callback, about."""
@@ -67,9 +66,6 @@ _LITTLE, _LIKELY = 2**17, 3.0
 """Numbers of a design up to which that is no such matter under equations, and how many times as
 long a search within bounds goes on that has improved. Of 64 problems with either 4 ended 1 to 60 %
 higher without."""
-_IN_VAIN, _WIDE = 60.0 * 1e-8, 4096
-"""Forecast CPU seconds of perturbations in vain for each price of the exchanges that they make,
-with so many columns at most."""
 
 
 @final
@@ -133,7 +129,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     that is not exact. Where prices are exact perturbations end early if every exchange costs half
     of what any other coordinate gains, or a tenth, after 7 of them, or 14, for each of their ends,
     if none of those is better.
-    Perturbations read next to no data, and some are searched side by side. Before a search of 16
+    Perturbations read next to no data, and some are searched side by side; where they end at many
+    supports there are up to eight times as many in vain. Before a search of 16
     units or more ends, 2, 4, 8, ... are taken out one after the other and replaced; before one of
     six or fewer that are correlated with others by more than 0.6, or of any where perturbations
     have ended at eight supports, the best supports of all sizes up to one more are searched side by
@@ -156,7 +153,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     on from the best two that are better; not where two exchanges together cost much in the model
     and one costs .2 of what another coordinate gains (.2 and .05 of it with a logistic loss). That
     takes the place of perturbations up to 4 units, or 6, or of any number, where every exchange
-    costs .2 or .6 of what any other coordinate gains.
+    costs .2 or .6 of what any other coordinate gains (up to 4 alone where second derivatives have
+    no bound, as with Poisson losses).
     Columns of few observations (sparse data) are moved far from the point of the model: what the
     loss changes by along each coordinate alone corrects it, and searches take turns with the
     corrected model and the other.
@@ -223,20 +221,16 @@ class Exchange(IterativeBackend[ExchangeState]):
         if not exactly_priced(objective):
             over = context.limits.expired
             trials = ExchangeTrials(objective, context.restricted, self.candidates, over)
-            plain = sparsity.groups is not None and sparsity.plain
-            exact = objective.quadratic and plain and not objective.form.constrained
-            little = observations(objective) * objective.shape[0] <= _LITTLE
-            quick = trials.models.searchable or (little and objective.form.region is not None)
-            share = _GROUPED if exact else _DEAR if quick else _DEARER
-            share = 1.0 if trials.models.rare else share  # for two models
-            point, rounds = trials.debiased(point), Rounds(share * effort, self.rounds, patience)
-            return ExchangeState(point, trials, rounds)
+            effort *= _share(objective, trials)
+            varied = effort if trials.varied else 0.0
+            rounds = Rounds(effort, self.rounds, patience, varied)
+            return ExchangeState(trials.debiased(point), trials, rounds)
         most = min(sparsity.budget, sparsity.units)
         rows, linear = quadratic_of(objective)
         search = ExchangeSearch(rows, linear, most=most, price=sparsity.price)
         search.start(point.support[sparsity.counted[point.support]])
-        effort *= 1.0 if timed or effort > 1.0 else _affordable(objective)
-        return ExchangeState(point, search, Rounds(effort, self.rounds))
+        k, p = (0, 0) if timed or effort > 1.0 else (most, objective.shape[0])
+        return ExchangeState(point, search, Rounds.of_quadratic(effort, self.rounds, k, p))
 
     def step(self, objective: Objective, state: ExchangeState, context: Context) -> ExchangeState:
         if isinstance(state.search, ExchangeSearch):
@@ -274,10 +268,16 @@ class Exchange(IterativeBackend[ExchangeState]):
         return state.decrease
 
 
-def _affordable(objective: Objective) -> float:
-    """Return the share of the usual perturbations in vain of a quadratic that there is time for."""
-    k, p = min(objective.cardinality.budget, objective.cardinality.units), objective.shape[0]
-    return min(1.0, TOO_LONG / max(_IN_VAIN * k * k * min(p, _WIDE), 1e-3))
+def _share(objective: Objective, trials: ExchangeTrials) -> float:
+    """Return the effort of a search that the objective judges, beside one of a quadratic."""
+    sparsity, form = objective.cardinality, objective.form
+    if trials.models.rare:  # for two models
+        return 1.0
+    plain = sparsity.groups is not None and sparsity.plain and not form.constrained
+    if plain and objective.quadratic:
+        return _GROUPED
+    little = form.region is not None and observations(objective) * objective.shape[0] <= _LITTLE
+    return _DEAR if trials.models.searchable or little else _DEARER
 
 
 def _settled(state: ExchangeState, point: Point, effort: float, *, proving: bool) -> bool:
