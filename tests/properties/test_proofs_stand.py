@@ -273,7 +273,7 @@ def test_compiling_does_not_count_as_search(monkeypatch):
             if name.startswith("__"):
                 raise AttributeError(name)
             time.sleep(0.2)
-            return name
+            return (lambda: 0.0) if name == "compiling" else name
 
     name = "sparsemodel.certificates.proving.gram.node_compiled"
     monkeypatch.setitem(sys.modules, name, Slow(name))
