@@ -158,10 +158,10 @@ class Exchange(IterativeBackend[ExchangeState]):
     - *Multinomial losses*: all classes share one curvature in the model, so the objective judges
       most perturbations, and the nearest exchanges before a descent ends.
     - *Nearly separable classes*, if less than a hundredth of the objective at zero is left:
-      exchanges also start from an empty support and from those of GraSP and IIHT, and perturbations
-      from the best of them. Units are then replaced by those with the largest gains at the minimiser
-      without them; so they are, after GraSP alone, if the model predicts a decrease that an exchange
-      does not give.
+      exchanges also start from an empty support and from those of GraSP and IIHT, perturbations
+      from the best of them. Units are then replaced by those with the largest gains at the
+      minimiser without them; so they are, after GraSP alone, if the model predicts a decrease that
+      no exchange gives.
     - *Constraints that link units*: with room left, a search also begins with all units, and
       removes half of them at a time.
 
