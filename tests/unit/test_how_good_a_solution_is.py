@@ -47,7 +47,7 @@ def test_without_a_ridge_it_says_that_it_is_optimal(seed: int) -> None:
     assert solution.status == problem.status == "optimal (proved)"
     assert solution.bound <= least(A, b, 3) * (1.0 + 1e-12)
     assert solution.gap <= 1e-6 * solution.value
-    assert "prove() writes it down" in str(solution)
+    assert "prove() returns the certificate" in str(solution)
 
 
 def hard(loss: Any = sm.squared_loss) -> sm.Problem:

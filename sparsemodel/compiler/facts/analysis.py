@@ -118,7 +118,7 @@ class Facts(FactSheet):
             held = sum(size for size in sizes if size is not None)
             sheet.record("memory of the data", bytes_words(held), "measured", "the arrays' sizes")
         added = f"about {bytes_words(_working_memory(form))}"
-        source = "vectors, the columns of a support, prices of exchanges"
+        source = "vectors, the columns of a support, gains of exchanges"
         sheet.record("memory of a solve", added, "estimated", source)
         if gradient is not None and form.sparsity.budget > 0:
             self._look_at_columns(sheet, form, gradient)
@@ -143,7 +143,7 @@ class Facts(FactSheet):
                 f"condition number {high / low:.3g} among {width} promising columns, the "
                 f"eigenvalues of their Gram matrix between {low:.3g} and {high:.3g}"
             )
-        sheet.record("conditioning", text, "measured", "what gave the correlation")
+        sheet.record("conditioning", text, "measured", "the same columns")
 
     def _look_at_noise(
         self,

@@ -174,7 +174,7 @@ class Solution(Documented, Fitted):
             return "none is known; problem.certify() says why"
         known = f"{self.bound:.8g} (gap {max(self.gap, 0.0):.3g})"
         if self.lower.optimal:
-            return f"{known}; problem.prove() writes it down"
+            return f"{known}; problem.prove() returns the certificate"
         if np.isfinite(self.lower.better):
             return f"{known}; problem.prove() returns a better solution, {self.lower.better:.8g}"
         return f"{known}; problem.certify() looks for a better one"
