@@ -27,6 +27,10 @@ _READ = 2.0**22
 _PART, _PARTS = 2.0**20, 16
 """Numbers that a part of such a product reads at least, and parts at most."""
 
+_LONG = 2**15
+"""Entries of a long product that are added up at a time, over all parts, while they are in the
+cache: 1.1 times as long as one product of the library in place of 1.35 (500 x 1e6)."""
+
 _THICK = 8
 """Rows (or columns) of a part at least: sums that are kept for each part take little beside it."""
 
@@ -226,8 +230,15 @@ def product(
     if abs(a.strides[0]) >= abs(a.strides[1]):
         found = _by_parts(lambda part: multiply(a[part], x), n, a.size)
         return found[0] if len(found) == 1 else np.concatenate(found)
-    found = _by_parts(lambda part: multiply(a[:, part], x[part]), p, a.size)
-    return reduce(np.add, found)
+    if n < 2 * _LONG:
+        return reduce(np.add, _by_parts(lambda part: multiply(a[:, part], x[part]), p, a.size))
+    parts = _parts(p, a.size)
+    strips = [slice(start, start + _LONG) for start in range(0, n, _LONG)]
+
+    def strip(rows: slice) -> NDArray[Any]:
+        return reduce(np.add, [multiply(a[rows, part], x[part]) for part in parts])
+
+    return np.concatenate(each(strip, strips))
 
 
 def cross_product(a: NDArray[Any], b: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -272,8 +283,13 @@ def _by_parts(one: Callable[[slice], Any], length: int, reads: float) -> list[An
     """Return ``one`` of every part of a range, of which all together read so many numbers."""
     if not _parted(reads):
         return [one(slice(0, length))]
+    return each(one, _parts(length, reads))
+
+
+def _parts(length: int, reads: float) -> list[slice]:
+    """Return the parts of a range, of which all together read so many numbers."""
     step = max(_THICK, -(-length // min(_PARTS, int(reads / _PART))))
-    return each(one, [slice(start, start + step) for start in range(0, length, step)])
+    return [slice(start, start + step) for start in range(0, length, step)]
 
 
 def each(

@@ -58,7 +58,7 @@ class Segments(Backend):
     def extra_objections(self, form: Form) -> tuple[str, ...]:
         if as_sequence(form) is not None:
             return ()
-        return ("finds the steps of a sequence alone, sm.squared_loss(w, t) in sm.diff(w)",)
+        return ("needs sm.squared_loss(w, t) with sm.card(sm.diff(w)) <= k",)
 
     def solve(self, objective: Objective, context: Context) -> Result:
         sparsity, start = objective.cardinality, context.first_point(objective)

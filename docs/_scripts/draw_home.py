@@ -31,9 +31,9 @@ def draw() -> None:
     figure = Figure(figsize=(7.2, 3.0), layout="constrained")
     axes = figure.subplots()
     values, bounds = [c.value for c in found], [c.bound for c in found]
-    axes.fill_between(KS, bounds, values, color="#b9cfe8", label="where the best model lies")
-    axes.plot(KS, values, "o-", color="#1f5fa8", ms=4, label="the model that was found")
-    axes.plot(KS, bounds, "s--", color="#1d7a4a", ms=3, label="no model lies below")
+    axes.fill_between(KS, bounds, values, color="#b9cfe8", label="the best model lies here")
+    axes.plot(KS, values, "o-", color="#1f5fa8", ms=4, label="model found")
+    axes.plot(KS, bounds, "s--", color="#1d7a4a", ms=3, label="lower bound")
     axes.set(xlabel="genes in the model, k", ylabel="objective", xlim=(0.7, 15.3), ylim=(0, None))
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)

@@ -33,7 +33,9 @@ _OF_THE_RUN = re.compile(
     r"[\d.e+-]+ (?:s|ms|iterations|passes|nodes|regions)\b|/tmp/\S+|\d{4}-\d\d-\d\d[ \d:]*"
 )
 _TIME = re.compile(r"(?<![\w.])[\d.]+(?:e[+-]?\d+)? s\b")
-_WAY = re.compile(r"^  (?:run  |lower bound .*problem\.certify\(\)).*\n(?: {10,}.*\n)*", re.M)
+_WAY = re.compile(
+    r"^  (?:run  |lower bound .*problem\.(?:certify|prove)\(\)).*\n(?: {10,}.*\n)*", re.M
+)
 """What a run proved on its way, which pages say in other words."""
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 

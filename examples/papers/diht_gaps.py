@@ -1,4 +1,4 @@
-"""Yuan, Liu, Wang, Liu and Metaxas (2020), figures 1 to 4: duality gaps on made-up data.
+"""Yuan, Liu, Wang, Liu and Metaxas (2020), figures 1 to 4: duality gaps on simulated data.
 
 The gap between the best k-sparse objective and the best dual bound for linear regression: against
 lambda N at several N (figure 1), against the noise at N = d (figure 2), against the condition
@@ -24,18 +24,22 @@ from common import (
     for_the_page,
     headline,
     logarithmic,
-    nonzeros,
     panels,
     program,
     save,
     table,
+    whole,
 )
 
 import sparsemodel as sm
 from sparsemodel.certificates.relaxation import relax
 
 FLOOR = 1e-6
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#e69f00")
+STYLES = (
+    {"color": "#0072b2", "marker": "o"},
+    {"color": "#d55e00", "marker": "s"},
+    {"color": "#009e73", "marker": "^"},
+)
 SIZES = ((30, 5), (500, 50))
 
 
@@ -79,12 +83,12 @@ def strong_duality(chosen: Options, trials: Trials, rows: list[Any]) -> None:
     grid = (0.01, 0.1, 1.0, 10.0, 20.0, 100.0, 1000.0)
     for ax, (d, k) in zip(axes, SIZES, strict=True):
         count = chosen.repeats(5 if d < 100 else 3, 20 if d < 100 else 5)
-        for share, colour in zip((0.2, 0.5, 1.0), COLOURS, strict=False):
+        for share, style in zip((0.2, 0.5, 1.0), STYLES, strict=False):
             n = int(share * d)
             ys = [median_gap(chosen, trials, count, n, d, k, 1.0, 0.0, lam / n) for lam in grid]
             rows += [("1", d, k, f"N/d = {share}", x, v) for x, v in zip(grid, ys, strict=True)]
-            curve(ax, "default", grid, ys, f"N/d = {share}", color=colour, marker="o")
-        finish(ax, f"d = {d}, k = {k}", "lambda N")
+            curve(ax, "default", grid, ys, f"N/d = {share}", **style)
+        finish(ax, f"d = {d}, k = {k}", "λN")
         logarithmic(ax, "x")
     save(chosen, figure, "diht_strong_duality")
 
@@ -95,12 +99,12 @@ def approximate_duality(chosen: Options, trials: Trials, rows: list[Any]) -> Non
     grid = (0.001, 1.0, 5.0, 10.0, 25.0, 50.0)
     for ax, (d, k) in zip(axes, SIZES, strict=True):
         count = chosen.repeats(5 if d < 100 else 1, 20 if d < 100 else 5)
-        for lam0, colour in zip((0.01, 0.1, 1.0), COLOURS, strict=False):
+        for lam0, style in zip((0.01, 0.1, 1.0), STYLES, strict=False):
             lam = lam0 / math.sqrt(d)
             ys = [median_gap(chosen, trials, count, d, d, k, sigma, 0.0, lam) for sigma in grid]
             rows += [("2", d, k, f"lambda0 = {lam0}", x, v) for x, v in zip(grid, ys, strict=True)]
-            curve(ax, "default", grid, ys, f"lambda = {lam0}/sqrt(N)", color=colour, marker="o")
-        finish(ax, f"d = N = {d}, k = {k}", "noise sigma")
+            curve(ax, "default", grid, ys, f"λ = {lam0:g}/√N", **style)
+        finish(ax, f"d = N = {d}, k = {k}", "standard deviation of the noise")
     save(chosen, figure, "diht_noise")
 
 
@@ -110,11 +114,11 @@ def condition_number(chosen: Options, trials: Trials, rows: list[Any]) -> None:
     grid = (2.0, 10.0, 50.0, 100.0, 200.0)
     for ax, (d, k) in zip(axes, SIZES, strict=True):
         count = chosen.repeats(5 if d < 100 else 1, 20 if d < 100 else 5)
-        for lam0, colour in zip((0.1, 1.0, 10.0), COLOURS, strict=False):
+        for lam0, style in zip((0.1, 1.0, 10.0), STYLES, strict=False):
             lam = lam0 / math.sqrt(d)
             ys = [median_gap(chosen, trials, count, d, d, k, 0.1, kappa, lam) for kappa in grid]
             rows += [("3", d, k, f"lambda0 = {lam0}", x, v) for x, v in zip(grid, ys, strict=True)]
-            curve(ax, "default", grid, ys, f"lambda = {lam0}/sqrt(N)", color=colour, marker="o")
+            curve(ax, "default", grid, ys, f"λ = {lam0:g}/√N", **style)
         finish(ax, f"d = N = {d}, k = {k}", "condition number")
     save(chosen, figure, "diht_condition")
 
@@ -157,11 +161,10 @@ def badly_conditioned(chosen: Options, rows: list[Any]) -> None:
                 ("4", d, k, f"{name}, lambda0 = {lam0}", n, *v)
                 for n, v in zip(sizes, values, strict=True)
             ]
-        headline(axes[2 * row], f"objective, lambda = {lam0:g}/sqrt(N)")
-        headline(axes[2 * row + 1], f"estimation error, lambda = {lam0:g}/sqrt(N)")
+        headline(axes[2 * row], f"objective, λ = {lam0:g}/√N")
+        headline(axes[2 * row + 1], f"estimation error, λ = {lam0:g}/√N")
     for ax in axes:
-        nonzeros(ax)
-        ax.set_xlabel("N", fontsize=9)
+        whole(ax, "observations N")
     save(chosen, figure, "diht_ill_conditioned")
 
 

@@ -23,13 +23,13 @@ from common import (
     headline,
     logarithmic,
     logistic,
-    nonzeros,
     own_data,
     panels,
     program,
     save,
     shipped,
     table,
+    whole,
 )
 
 RIDGE = 1e-5
@@ -158,7 +158,7 @@ def main(chosen: Options) -> None:
             logarithmic(axes[4 * line + place])
     headline(axes[3], "compared with l1")
     for ax in axes[-4:]:
-        nonzeros(ax)
+        whole(ax)
     table(chosen, "grahtp_logistic", ("data", "k", "method", "objective", "error %", "CPU s"), rows)
     shown = [
         (*point, *(row[3] for row in rows if row[:2] == point))

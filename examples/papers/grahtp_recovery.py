@@ -15,6 +15,7 @@ from common import (
     curve,
     for_the_page,
     headline,
+    layered,
     least_squares,
     logistic,
     panels,
@@ -74,9 +75,8 @@ def draw_curves(axes: Any, rows: list[Any], model: str) -> None:
             ax = axes[3 * line + place]
             points = [row for row in rows if row[:3] == (model, kind, k)]
             for i, label in enumerate(METHODS):
-                size = 7.0 - 0.8 * i  # so that lines under others can be seen
                 xs, ys = [row[3] for row in points], [row[5 + i] for row in points]
-                curve(ax, label, xs, ys, markersize=size, linewidth=0.5 * size)
+                curve(ax, label, xs, ys, **layered(i))
             headline(ax, f"{model}, {kind}, k = {k}")
             ax.set_ylim(-4, 104)
         axes[3 * line].set_ylabel("support found, %", fontsize=9)
@@ -102,7 +102,7 @@ def main(chosen: Options) -> None:
     figure, axes = panels(2 * max(1, len(drawn)), 3, height=2.4)
     for half, model in enumerate(drawn):
         draw_curves(axes[6 * half : 6 * half + 6], rows, model)
-    for ax in axes[-3:]:
+    for ax in [ax for half in range(len(drawn)) for ax in axes[6 * half + 3 : 6 * half + 6]]:
         ax.set_xlabel("samples", fontsize=9)
     header = ("model", "success", "k", "n", "trials", *METHODS)
     table(chosen, "grahtp_recovery", header, rows)

@@ -26,6 +26,7 @@ from common import (
     program,
     save,
     table,
+    whole,
 )
 from scipy.signal import lfilter
 from scipy.special import expit
@@ -122,8 +123,8 @@ def figures(chosen: Options, trials: Trials) -> None:
             logarithmic(ax)
             headline(ax, f"{kind}, {('52 samples', 's = 13')[place]}")
         axes[2 * line].set_ylabel("logistic loss", fontsize=9)
-    for ax, what in zip(axes[2:], ("sparsity s", "samples"), strict=True):
-        ax.set_xlabel(what, fontsize=9)
+    for ax, what in zip(axes, ("nonzeros s", "samples") * 2, strict=True):
+        whole(ax, what)
     header = ("features", "samples", "s", "trials", *METHODS)
     table(chosen, "nhtp_logistic_small", header, rows)
     for_the_page(chosen, "nhtp_logistic_small", header, rows, "Mean logistic losses, 256 features.")

@@ -23,13 +23,13 @@ from common import (
     headline,
     logarithmic,
     logistic,
-    nonzeros,
     own_data,
     panels,
     program,
     save,
     shipped,
     table,
+    whole,
 )
 
 import sparsemodel as sm
@@ -103,7 +103,7 @@ def main(chosen: Options) -> None:
                 values = [numbers[label][what] for numbers in found.values()]
                 curve(axes[line * wide + column], label, list(found), values)
         headline(axes[column], name)
-        nonzeros(axes[2 * wide + column])
+        whole(axes[2 * wide + column])
     for place, ax in enumerate(axes):
         logarithmic(ax)
         if place % wide == 0:

@@ -16,11 +16,11 @@ from common import (
     for_the_page,
     headline,
     least_squares,
-    nonzeros,
     panels,
     program,
     save,
     table,
+    whole,
 )
 
 import sparsemodel as sm
@@ -89,7 +89,7 @@ def main(chosen: Options) -> None:
         headline(axes[2 * row], f"{kind}, 64 measurements")
         headline(axes[2 * row + 1], f"{kind}, {few} nonzeros")
         axes[2 * row].set_ylabel("recovered, %", fontsize=9)
-    nonzeros(axes[2])
+    whole(axes[2])
     axes[3].set_xlabel("measurements / unknowns", fontsize=9)
     header = ("matrix", "measurements", "nonzeros", "trials", *METHODS)
     table(chosen, "nhtp_success", header, rows)

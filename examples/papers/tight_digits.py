@@ -18,12 +18,12 @@ from common import (
     headline,
     logarithmic,
     logistic,
-    nonzeros,
     panels,
     program,
     save,
     shipped,
     table,
+    whole,
 )
 
 PAIRS = ((0, 9), (1, 7), (2, 3), (4, 5), (6, 8))
@@ -120,7 +120,7 @@ def main(chosen: Options) -> None:
     for ax in (axes[0], axes[3]):
         ax.set_ylabel("objective", fontsize=9)
     headline(axes[5], "test accuracy, %")
-    nonzeros(axes[5])
+    whole(axes[5])
     axes[5].set_xlim(right=1.3 * ks[-1])
     table(chosen, "tight_digits", ("pair", "k", "objective", "accuracy %"), rows)
     shown = []

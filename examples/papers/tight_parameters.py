@@ -32,10 +32,10 @@ from sparsemodel.numerics import RegressionObjective, minimise_restricted
 D, N, K = 256, 100, 4
 BLUES = ("#08306b", "#2171b5", "#6baed6", "#d55e00")
 HEADLINES = {
-    "k": "for sparsities k",
-    "m": "for stage lengths m",
-    "eta": "for steps eta",
-    "eta = 3e-4, m": "eta = 3e-4, for m",
+    "k": "k entries kept",
+    "m": "m steps in a stage",
+    "eta": "step length η",
+    "eta = 3e-4, m": "η = 3e-4, m steps in a stage",
 }
 
 
@@ -83,7 +83,11 @@ def main(chosen: Options) -> None:
             xs, ys = [int(i) for i in means], np.clip(list(means.values()), 1e-30, 1e30)
             label = {"k": k, "eta": eta}.get(name, m)
             ax.plot(xs, ys, color=colour, linewidth=1.6)
-            ax.annotate(str(label), (xs[-1], ys[-1]), fontsize=7.5, color=colour)
+            ax.annotate(
+                f"{'η' if name == 'eta' else name[-1]} = {label}",
+                (xs[-1], ys[-1]), xytext=(3, -3), textcoords="offset points",
+                fontsize=7.5, color=colour,
+            )  # fmt: skip
             rows.append((k, m, eta, done, stages, ys[0], ys[len(ys) // 2], ys[-1]))
         logarithmic(ax)
         headline(ax, HEADLINES[name])

@@ -117,8 +117,8 @@ def main(chosen: Options) -> None:
         line = grids["HT-SVRG"][i]
         axes[3].plot(ns, line, color=colour, linewidth=1.6, label=f"_K = {Ks[i]}")
         half = int(np.argmax(line >= 50.0)) if line.max() >= 50.0 else len(ns) - 1
-        axes[3].annotate(f"K={Ks[i]}", (ns[half], line[half]), fontsize=7.5, color=colour,
-                         xytext=(4, -9), textcoords="offset points")  # fmt: skip
+        axes[3].annotate(f"K = {Ks[i]}", (ns[half], line[half]), fontsize=7.5, color="#333333",
+                         xytext=(-4, 4), textcoords="offset points", ha="right")  # fmt: skip
     headline(axes[3], "HT-SVRG")
     axes[3].set_xlabel("measurements n", fontsize=9)
     axes[3].set_ylabel("recovered, %", fontsize=9)
@@ -134,9 +134,10 @@ def main(chosen: Options) -> None:
                 curve(ax, label, Ks, line, marker="", name=f"_{label}")
                 fits.append((f"{wanted:.0f} %", label, float(slope / np.log(D)), round(offset)))
         fits.append((f"{wanted:.0f} %", "HT-SVRG, paper", *PAPER[wanted]))
-        headline(ax, f"n for {wanted:.0f} % success")
+        headline(ax, f"for {wanted:.0f} % success")
         ax.set_xlabel("nonzeros K", fontsize=9)
         ax.set_ylim(0, 270)
+        ax.set_ylabel("measurements n", fontsize=9)
     done = [found for key in trials.asked if (found := trials(*key))]
     missed = sum(max(found[label] for label in NAMES) > found["default"] for found in done)
     header = ("success", "method", "slope", "offset")

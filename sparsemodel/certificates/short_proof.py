@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -68,7 +69,7 @@ def short_proof(form: SparseRegression, x: FloatArray) -> Short | None:
     from sparsemodel.certificates.proving.incumbent import Incumbent
     from sparsemodel.certificates.proving.node import UNDECIDED, Node
     from sparsemodel.certificates.proving.records.writing import Recorder
-    from sparsemodel.certificates.proving.search import Search, Snapshot
+    from sparsemodel.certificates.proving.search import Search
 
     seen: Survey | None = plain_survey(form, x)
     if form.region is not None and seen is not None:
@@ -77,7 +78,7 @@ def short_proof(form: SparseRegression, x: FloatArray) -> Short | None:
         return None
     root = GramPart.root(seen.below, form)
     incumbent = Incumbent(form.sparsity, x, lambda point: feasible_upper(form, point))
-    constant, above = constant_part(form), null_value(form)
+    constant, too_long = constant_part(form), hopeless(form)
     if not math.isfinite(incumbent.upper):
         return None
 
@@ -85,18 +86,13 @@ def short_proof(form: SparseRegression, x: FloatArray) -> Short | None:
         size = min(abs(upper), abs(upper - constant))
         return max(0.5 * OPTIMAL_GAP * size, root.rounding)
 
-    def hopeless(now: Snapshot) -> bool:
-        # Nothing need be feasible at zero beside linear constraints.
-        room = above - now.value if form.region is None else now.value - constant
-        return now.nodes > 0 and now.value - now.bound > _HOPELESS * room
-
     search = Search(
         root,
         incumbent,
         Recorder(gram=True, boxed=False),
         allowed=allowed,
         deadline=None,
-        progress=hopeless,
+        progress=lambda now: too_long(now.value, now.bound, now.nodes),
         max_nodes=_NODES,
     )
     undecided = np.full(form.sparsity.units, UNDECIDED, dtype=np.int8)
@@ -107,6 +103,18 @@ def short_proof(form: SparseRegression, x: FloatArray) -> Short | None:
         return None
     share = relative_gap_of(incumbent.upper, bound, constant)
     return Short(incumbent.x, incumbent.upper, bound, share <= OPTIMAL_GAP)
+
+
+def hopeless(form: SparseRegression) -> Callable[[float, float, int], bool]:
+    """Return what tells that a search will not be short, by its value, its bound and its nodes."""
+    constant, above = constant_part(form), null_value(form)
+
+    def left(value: float, bound: float, nodes: int) -> bool:
+        # Nothing need be feasible at zero beside linear constraints.
+        room = above - value if form.region is None else value - constant
+        return nodes > 0 and value - bound > _HOPELESS * room
+
+    return left
 
 
 def _root_cost(form: SparseRegression) -> float:

@@ -219,7 +219,7 @@ def _derived(
     lines.append(("assumptions", "listed in full; those that can be checked hold"))
     claim, words = _claim(c, found)
     lines.append(("claim", words))
-    lines.append(("not checked", "what the file says of its writer: " + ", ".join(WRITERS_OWN)))
+    lines.append(("not checked", "what the author of the file states: " + ", ".join(WRITERS_OWN)))
     if cross_check:
         lines.append(("cross-check", _cross_check(c, below, inner)))
     return Verification(claim, tuple(lines))
@@ -358,7 +358,7 @@ def _names_match(c: Certificate, form: SparseRegression, names: Sequence[str] | 
     expected = {*c.support, *(int(j) for j in form.sparsity.free)}
     require(set(c.names) == expected, "names", sorted(c.names), sorted(expected))
     if names is None:
-        return "not checked: those that the file gives (verify(..., names=) compares them)"
+        return "not compared; pass names= to compare those in the file"
     if len(names) != form.sparsity.size:
         raise DataError(f"names must hold {form.sparsity.size} names, not {len(names)}.")
     other = [(name, str(names[j])) for j, name in c.names.items() if name != str(names[j])]

@@ -192,9 +192,10 @@ class Data:
             if found.shape == (rows, columns) and of_matrix(print_, found):
                 return name, found
         shapes = ", ".join(f"{name} {v.shape}" for name, v in self.arrays.items())
-        raise Refuted(
+        raise NotChecked(
             f"none of your arrays ({shapes}) is the certificate's matrix ({rows} rows, {columns} "
-            "columns): it is about other data, or about a matrix that was computed from yours."
+            "columns): it is about other data, or about a matrix that was computed from yours, as "
+            "for sm.card(sm.diff(w)); then give that matrix"
         )
 
     def vector(self, print_: str) -> tuple[str, Any]:
@@ -207,7 +208,10 @@ class Data:
             for label, candidate in ways.items():
                 if array_hash(candidate) == print_:
                     return label, candidate
-        raise Refuted("none of your arrays has the hash of the certificate's target.")
+        raise NotChecked(
+            "none of your arrays has the hash of the certificate's target: it is about other data, "
+            "or about a target that was computed from yours; then give that target"
+        )
 
 
 def _npy(path: str) -> Iterator[tuple[str, Any]]:

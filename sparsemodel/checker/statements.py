@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.checker.files import array, compare, near, real, require, said, write
-from sparsemodel.checker.proof.arithmetic import UNIT, Ball, gamma, low, middle
+from sparsemodel.checker.proof.arithmetic import UNIT, Ball, gamma, high, low, middle
 from sparsemodel.checker.proof.bound import predictions, unbounded
 from sparsemodel.checker.proof.losses import Term
 from sparsemodel.checker.proof.problem import Problem, rows_of
 
 _OF_RESIDUALS = ("squared_loss", "huber_loss", "absolute_loss", "quantile_loss", "expectile_loss")
+_OF_MARGINS = ("hinge_loss", "smoothed_hinge_loss", "squared_hinge_loss", "logistic_loss")
+_UNITS = 1024.0 * 2.0**-52
 
 
 def gap_of(upper: float, bound: float) -> float:
@@ -217,13 +219,19 @@ def exact_fit(problem: Problem, x: Any, value: float) -> bool:
     """Return whether every residual is below 1024 units of rounding of what it has to explain.
 
     That is what a constant and the free columns leave of the targets, by least squares, and again
-    without the largest tenth; sizes that nine tenths exceed stand in for smaller ones.
+    without the largest tenth; sizes that nine tenths exceed stand in for smaller ones. Where
+    that is no more than 16 units, those of the targets count. Margins may lack 1024 units.
     """
     level, judged = 0.0, list[Term]()
     for t in problem.terms:
         if t.loss.name in _OF_RESIDUALS:
             judged.append(t)
-        elif np.any(low(t.loss.value(_rounded(t, x)))[middle(t.c) > 0.0] > 0.0):
+            continue
+        at, step = _rounded(t, x), 0.0
+        if t.loss.name in _OF_MARGINS:
+            at, step = Ball(at.mid), _UNITS * t.y
+            level += float(middle(t.c) @ high(t.loss.value(Ball(at.mid - step))))
+        if np.any(low(t.loss.value(Ball(at.mid + step, at.rad)))[middle(t.c) > 0.0] > 0.0):
             return False
     if judged:
         if problem.free.size > 64:
@@ -233,7 +241,9 @@ def exact_fit(problem: Problem, x: Any, value: float) -> bool:
         basis = np.concatenate([t.matrix[:, problem.free] for t in judged])
         sizes = _unexplained(np.column_stack([np.ones(c.size), basis]), aim, c)
         typical = float(np.quantile(sizes[c > 0.0], 0.1))
-        most = 1024.0 * 2.0**-52 * np.maximum(sizes, typical)
+        most = _UNITS * np.maximum(sizes, typical)
+        if np.all((sizes <= 2.0**-48 * np.abs(aim))[c > 0.0]):
+            most = np.maximum(most, _UNITS * np.abs(aim))
         u = np.concatenate([middle(predictions(t, x)) for t in judged])
         if np.any((np.abs(u - y) > most)[c > 0.0]):
             return False

@@ -100,7 +100,7 @@ def _penalty(cp: Any, form: SparseRegression, x: Any) -> tuple[Any, list[Any]]:
     z = cp.Variable(sparsity.units, nonneg=True)
     constraints = [z <= 1, cp.sum(z) <= sparsity.budget]
     total: Any = sparsity.price * cp.sum(z)
-    unit = _units(form)
+    unit = sparsity.unit_of
     single = sparsity.groups is None and len(form.shape) == 1
     if single and sparsity.units:
         # s_j z_j >= lambda_j x_j^2, all rotated cones at once.
@@ -122,17 +122,13 @@ def _penalty(cp: Any, form: SparseRegression, x: Any) -> tuple[Any, list[Any]]:
             np.sqrt(ridge[free]) if len(form.shape) == 1 else np.sqrt(ridge[free])[:, None], x[free]
         )
         total = total + 0.5 * cp.sum_squares(scaled)
-    if form.box is not None:
-        constraints += _bounds(form, x, z, unit)
-    return total, constraints
+    return total, constraints + _bounds(form, x, z, unit)
 
 
 def _bounds(form: SparseRegression, x: Any, z: Any, unit: Any) -> list[Any]:
     if form.box is None:
         return []
-    lower = np.broadcast_to(form.box.lower, form.shape)
-    upper = np.broadcast_to(form.box.upper, form.shape)
-    out = []
+    lower, upper, out = form.box.lower, form.box.upper, []
     for j in np.ndindex(*form.shape):
         share = 1.0 if unit[j[0]] < 0 else z[int(unit[j[0]])]
         if np.isfinite(lower[j]):
@@ -140,10 +136,3 @@ def _bounds(form: SparseRegression, x: Any, z: Any, unit: Any) -> list[Any]:
         if np.isfinite(upper[j]):
             out.append(x[j] <= upper[j] * share)
     return out
-
-
-def _units(form: SparseRegression) -> Any:
-    if form.sparsity.groups is not None:
-        return form.sparsity.groups
-    counted = form.sparsity.counted
-    return np.where(counted, np.cumsum(counted) - 1, -1)

@@ -1,6 +1,13 @@
 """Running a plan: stages one after the other, each result checked, the best one finished."""
 
-from sparsemodel.driver.outcome import LowerBound, Outcome, RunOptions, ShortProof, StageEnd
+from sparsemodel.driver.outcome import (
+    Looked,
+    LowerBound,
+    Outcome,
+    RunOptions,
+    ShortProof,
+    StageEnd,
+)
 from sparsemodel.driver.run import run
 
-__all__ = ["LowerBound", "Outcome", "RunOptions", "ShortProof", "StageEnd", "run"]
+__all__ = ["Looked", "LowerBound", "Outcome", "RunOptions", "ShortProof", "StageEnd", "run"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, final
+from typing import Any, NamedTuple, Protocol, Self, final
 
 import numpy as np
 
@@ -81,6 +81,16 @@ class Outcome:
     """What the plan had, with the options in force."""
 
 
+class Looked(NamedTuple):
+    """What a look for a lower bound came to."""
+
+    bound: float
+    optimal: bool
+    """Whether it proves the point optimal."""
+    better: float = np.inf
+    """Objective of a better point that it met; infinite if it met none."""
+
+
 @final
 class LowerBound:
     """A valid lower bound on an optimum, and whether it proves a point optimal.
@@ -88,20 +98,23 @@ class LowerBound:
     A better one is looked for when it is first read: what nobody asks for costs nothing.
     """
 
-    __slots__ = ("_look", "optimal", "value")
+    __slots__ = ("_look", "better", "optimal", "value")
 
     def __init__(
         self,
         value: float,
         optimal: bool = False,
-        look: Callable[[], tuple[float, bool]] | None = None,
+        look: Callable[[], Looked] | None = None,
     ) -> None:
         self.value, self.optimal, self._look = value, optimal, look
+        self.better = np.inf
 
     def read(self) -> Self:
         """Return it with what a look at the problem has found."""
         if self._look is not None and not self.optimal:
-            self.raise_to(*self._look())
+            found = self._look()
+            self.raise_to(found.bound, found.optimal)
+            self.better = found.better
         self._look = None
         return self
 

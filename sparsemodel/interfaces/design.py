@@ -163,6 +163,9 @@ class Design(ABC):
         n, p = self.shape
         return f"{type(self).__name__} {n} x {p}"
 
+    def __repr__(self) -> str:
+        return f"<{self.describe()}>"
+
     def restrict(self, support: IntArray) -> Design:
         """Return the design of the columns in ``support`` (sorted, distinct), in that order.
 

@@ -243,9 +243,10 @@ def _work(connection: Connection, series: Series, limit: float) -> None:
 def _compile() -> None:
     """Do what a process does once: compile what searches call, which time limits do not count."""
     with suppress(MissingDependencyError):
-        import sparsemodel.certificates.proving.gram.node_compiled  # noqa: F401 - compiles when imported
         from sparsemodel.certificates.dual_bounds.coefficient_bounds import rows_compiled
+        from sparsemodel.certificates.proving.gram import node_compiled
 
+        node_compiled.compiling()
         rows_compiled.compiling()
         ascent_compiled.compiling()
     with suppress(ImportError):

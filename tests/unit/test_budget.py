@@ -110,7 +110,7 @@ def test_compiling_is_not_counted_by_any_deadline_around_it(
     monkeypatch.setattr(compiling, "LOADING", 0.0)
     began = time.perf_counter()
     with ending_by(began + 10.0) as outer, ending_by(began + 5.0) as inner:
-        compiling.warmed(lambda: time.sleep(0.02))
+        compiling.warmed(compiling.Code("", ""), lambda: time.sleep(0.02))
         assert budget() is inner
         assert inner.deadline is not None
         assert inner.deadline >= began + 5.02

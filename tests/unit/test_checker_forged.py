@@ -152,7 +152,6 @@ def test_nothing_proves_a_bound_above_a_feasible_point(files, declared, many, tm
 
 GRAPHS = [
     (graph, ("problem", "k"), 1, "more than k edges"),
-    (graph, ("problem", "probes"), [], "about other data"),
     (graph, ("problem", "alpha"), 100.0, "eigenvalues of the matrix are outside"),
     (graph, ("problem", "beta"), 0.5, "eigenvalues of the matrix are outside"),
     (graph, ("witness", "modulus"), -0.1, "a modulus of the witness is negative"),
@@ -185,13 +184,14 @@ def test_a_graph_is_about_its_data_and_its_level_is_not_below_its_point(
     moved = A.copy()
     moved[0, 0] += 1e-6
     np.savez(tmp_path / "moved.npz", A=moved)
-    assert main([str(path), str(tmp_path / "moved.npz")]) == 1
+    assert main([str(path), str(tmp_path / "moved.npz")]) == 2
     assert "about other data" in capsys.readouterr().out
     body = json.loads(path.read_text(encoding="utf-8"))
     forged, upper = tmp_path / "forged.json", body["upper"]
-    few = {**body["problem"], "probes": body["problem"]["probes"][:3]}
-    forged.write_text(json_text(signed({**body, "problem": few})), encoding="utf-8")
-    assert main([str(forged), str(data)]) == 1
+    for probes in (body["problem"]["probes"][:3], []):
+        few = {**body["problem"], "probes": probes}
+        forged.write_text(json_text(signed({**body, "problem": few})), encoding="utf-8")
+        assert main([str(forged), str(data)]) == 2
     forged.write_text(json_text(signed({**body, "upper": body["value"] - 1e-6})), encoding="utf-8")
     assert main([str(forged), str(data)]) == 1
     # Matrices that are better than a level below that of the point may be any, or none.

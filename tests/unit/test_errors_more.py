@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -67,3 +68,42 @@ def test_a_name_that_was_meant_is_suggested_once() -> None:
         sm.squard_loss  # noqa: B018
     shown = "".join(traceback.format_exception(error.value))
     assert shown.splitlines()[-1].count("squared_loss") == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (lambda p: sm.l1, r"sm\.norm\(w, 1\)"),
+        (lambda p: sm.l2, r"sm\.ridge\(w, lam\)"),
+        (lambda p: sm.load, "certificates import verify"),
+        (lambda p: p.report, r"certify\(\)\.save"),
+        (lambda p: p.solve().edges, r"it is \.support"),
+        (lambda p: p.solve().plot, "reporting.plots"),
+        (lambda p: p.certify().to_html, r"\.save\('report\.html'\)"),
+        (lambda p: p.path(range(3)).coefficients, r"path\.at\(k\)"),
+        (lambda p: p.solve(k=2), r"sm\.card\(w\) <= k"),
+        (lambda p: p.solve(timeout=2), "time_limit"),
+        (lambda p: p.solve(method="iht"), "backend="),
+        (lambda p: p.solve(tol=1e-3), "effort="),
+        (lambda p: sm.cox_loss(A @ p.variables[0], durations=B, event_observed=B), "column_stack"),
+        (lambda p: sm.squared_loss(A @ p.variables[0], 0), r"np\.full\(n, 0\)"),
+        (lambda p: sm.gaussian_nll(sm.Variable((6, 6), symmetric=True), A), "data=X"),
+    ],
+)
+def test_a_first_guess_is_answered_with_the_name(asked: Any, words: str) -> None:
+    w = sm.Variable(6)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, B)), sm.card(w) <= 3)
+    with pytest.raises((AttributeError, sm.SparseModelError), match=words):
+        asked(problem)
+
+
+def test_true_and_false_are_classes_of_a_printed_summary() -> None:
+    w = sm.Variable(6)
+    goal = sm.minimize(sm.logistic_loss(A @ w, B > 0) + sm.ridge(w, 0.1))
+    summary = sm.Problem(goal, sm.card(w) <= 2).solve().summary()
+    assert summary.positive == "True"
+    assert "True" in str(summary)
+
+
+def test_a_design_shows_its_shape() -> None:
+    assert "40 x 6" in repr(sm.as_design(A))

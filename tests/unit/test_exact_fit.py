@@ -12,7 +12,7 @@ from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.checker.__main__ import main
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
-from sparsemodel.losses import HingeLoss, SquaredLoss
+from sparsemodel.losses import HingeLoss, SquaredHingeLoss, SquaredLoss
 
 
 def form_of(A, y, *, loss=None, ridge=0.0, free=(), constant=0.0):
@@ -71,3 +71,37 @@ def test_nothing_left_beside_linear_constraints_is_zero_and_not_far_from_it(fitt
     path = certificate.save(tmp_path / "c.json")
     np.savez(tmp_path / "data.npz", A=a, b=(a[:, 0] - a[:, 1]) * fitted)
     assert main([str(path), str(tmp_path / "data.npz")]) == 0
+
+
+@pytest.mark.parametrize(("loss", "level"), [("squared", 0.1), ("absolute", 7.3), ("huber", -1.7)])
+def test_equal_targets_beside_an_intercept_are_an_exact_fit(loss, level, tmp_path):
+    a = np.random.default_rng(0).standard_normal((20, 3))
+    w, c = sm.Variable(3), sm.Variable()
+    term = getattr(sm, f"{loss}_loss")(a @ w + c, np.full(20, level))
+    problem = sm.Problem(sm.minimize(term), sm.card(w) <= 1)
+    problem.solve()
+    certificate = problem.certify()
+    assert certificate.claim is Claim.ZERO
+    path = certificate.save(tmp_path / "c.json")
+    np.savez(tmp_path / "data.npz", A=a, b=np.full(20, level))
+    assert main([str(path), str(tmp_path / "data.npz")]) == 0
+
+
+@pytest.mark.parametrize("units", [1.0, 900.0, 1200.0])
+def test_residuals_of_equal_targets_are_measured_by_them(units):
+    y = np.full(8, 0.7)
+    x = np.array([0.7 * (1.0 + units * 2.0**-52)])
+    assert judged(form_of(np.ones((8, 1)), y, free=(0,)), x) is (units < 1024.0)
+    # One target that differs by more than rounding leaves something to be explained.
+    y[3] += 1e-14
+    assert not judged(form_of(np.ones((8, 1)), y, free=(0,)), x)
+
+
+@pytest.mark.parametrize("loss", [HingeLoss(), SquaredHingeLoss()])
+@pytest.mark.parametrize("units", [1.0, 900.0, 1200.0])
+def test_margins_may_lack_rounding(loss, units):
+    x = np.array([1.0 - units * 2.0**-52])
+    form = form_of(np.array([[1.0], [-1.0]]), np.array([1.0, -1.0]), loss=loss)
+    assert primal(form, x).value > 0.0
+    assert judged(form, x) is (units < 1024.0)
+    assert not judged(form_of(np.ones((1, 1)), np.ones(1), loss=loss, ridge=1e-3), x)

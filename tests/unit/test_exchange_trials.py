@@ -310,11 +310,12 @@ def test_supports_that_are_judged_in_parts_share_one_reading_of_their_columns(
     goal = sm.minimize(sm.poisson_loss(A @ w, y))
     objective = RegressionObjective(sm.Problem(goal, sm.card(w) <= 3).form)
     supports = np.array([[0, 1, 2], [0, 3, 4], [0, 5, 6], [1, 7, 8]])
-    whole = side_by_side.lowest_first(objective, np.inf, supports, np.zeros((4, 3)))
+    ask = (objective, np.inf, supports, np.zeros((4, 3)), np.arange(4.0))
+    whole = side_by_side.lowest_first(*ask)
     read, restrict = [], DenseDesign.restrict
     monkeypatch.setattr(DenseDesign, "restrict", lambda s, c: read.append(c.size) or restrict(s, c))
     monkeypatch.setattr(side_by_side, "_AT_ONCE", 1)
-    parts = side_by_side.lowest_first(objective, np.inf, supports, np.zeros((4, 3)))
+    parts = side_by_side.lowest_first(*ask)
     np.testing.assert_array_equal(parts, whole)
     assert read == [9]
 

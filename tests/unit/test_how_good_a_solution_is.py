@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.certificates.proving import compiling
+from sparsemodel.certificates.proving.gram import node_compiled
 from sparsemodel.interfaces import DataError
 from sparsemodel.modelling.regression.compiled import Compiled
+from sparsemodel.modelling.results import packaged
 from tests.stress import Recipe, judge
 
 N, P = 60, 12
@@ -44,19 +47,59 @@ def test_without_a_ridge_it_says_that_it_is_optimal(seed: int) -> None:
     assert solution.status == problem.status == "optimal (proved)"
     assert solution.bound <= least(A, b, 3) * (1.0 + 1e-12)
     assert solution.gap <= 1e-6 * solution.value
-    assert "certify() writes it down" in str(solution)
+    assert "prove() returns the certificate" in str(solution)
+
+
+def hard(loss: Any = sm.squared_loss) -> sm.Problem:
+    """Return a problem whose proof takes some nodes, and less than half a second."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((N, 20))
+    b = A[:, :5] @ np.full(5, 0.5) + rng.standard_normal(N)
+    w = sm.Variable(20, name="w")
+    target = np.sign(b) if loss is sm.logistic_loss else b
+    return sm.Problem(sm.minimize(loss(A @ w, target) + sm.ridge(w, 1e-2)), sm.card(w) <= 4)
+
+
+@pytest.mark.parametrize("loss", [sm.squared_loss, sm.logistic_loss, sm.huber_loss])
+def test_a_short_proof_is_tried(loss: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packaged, "_LOOK", (30.0, 30.0))
+    node_compiled.compiling()
+    problem = hard(loss)
+    solution = problem.solve()
+    assert not problem.certify().claim.optimal
+    assert hard(loss).solve().status == "optimal (proved)"
+    assert solution.bound <= hard(loss).prove().upper
+
+
+def test_nothing_is_compiled_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for code in (compiling.NODES, compiling.BOUNDS):
+        monkeypatch.setattr(code, "loaded", False)
+    monkeypatch.setattr(compiling.Code, "kept", lambda code: code.loaded)
+    solution = hard().solve()
+    assert 0.0 < solution.bound < solution.value * (1.0 - 1e-3)
+    assert not compiling.NODES.loaded
+    assert not compiling.BOUNDS.loaded
+
+
+def test_a_better_point_that_the_search_meets_is_announced() -> None:
+    node_compiled.compiling()
+    problem, best = hard(), hard().prove().value
+    poor = problem.solve("iht", max_iter=0, start=np.zeros(20))
+    assert poor.bound <= best < poor.value
+    assert "problem.prove() returns a better solution" in str(poor)
+    problem.prove()
+    assert problem.value == pytest.approx(best, rel=1e-9)
 
 
 def test_a_solve_that_nobody_asks_looks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
-    certify = Compiled.certify
+    look = Compiled.look
 
-    def counted(self: Compiled, *args: Any, time_limit: float | None = None) -> Any:
-        assert time_limit is not None
-        asked.append(time_limit)
-        return certify(self, *args, time_limit=time_limit)
+    def counted(self: Compiled, outcome: Any, backend: str, seconds: float) -> Any:
+        asked.append(seconds)
+        return look(self, outcome, backend, seconds)
 
-    monkeypatch.setattr(Compiled, "certify", counted)
+    monkeypatch.setattr(Compiled, "look", counted)
     solution = posed(*data()).solve()
     assert asked == []
     assert solution.bound == solution.bound > 0.0
@@ -96,6 +139,7 @@ def test_a_look_that_fails_leaves_no_bound(monkeypatch: pytest.MonkeyPatch) -> N
         raise DataError("too large")
 
     solution = posed(*data()).solve()
+    monkeypatch.setattr(Compiled, "prove", failing)
     monkeypatch.setattr(Compiled, "certify", failing)
     assert solution.bound == -np.inf
     assert "none is known" in str(solution)

@@ -328,15 +328,18 @@ def test_compiled_code_is_not_loaded_where_little_time_is_left(
     X, w = rng.standard_normal((20, 30)), sm.Variable(30)
     loss = sm.squared_loss(X @ w, X[:, 0] + rng.standard_normal(20))
     declared = (sm.minimize(loss + sm.ridge(w, 0.01)), sm.card(w) <= 3)
-    monkeypatch.setattr(compiling, "_loaded", False)
+    codes = compiling.NODES, compiling.BOUNDS, compiling.GRAPHS
+    for code in codes:
+        monkeypatch.setattr(code, "loaded", False)
     monkeypatch.setattr(compiling, "LOADING", 100.0)  # seconds that loading takes
     short = [sm.Problem(*declared).prove(time_limit=limit) for limit in (50.0, None)]
     assert short[0].proof is None
     assert short[0].witness.bounds is None
     assert short[1].proof is not None
-    monkeypatch.setattr(compiling, "_loaded", False)
+    for code in codes:
+        monkeypatch.setattr(code, "loaded", False)
     assert _graph(p=6).prove(time_limit=50.0).proof is None
-    monkeypatch.setattr(compiling, "_loaded", True)
+    monkeypatch.setattr(compiling.GRAPHS, "loaded", True)
     assert _graph(p=6).prove(time_limit=50.0).proof is not None
 
 

@@ -17,8 +17,9 @@ from sparsemodel.numerics import (
     minimise_on_support,
     minimise_restricted,
 )
+from sparsemodel.numerics.exchange import side_by_side
 from sparsemodel.numerics.exchange.models import ExchangeModels
-from sparsemodel.numerics.exchange.side_by_side import lowest_first, side_by_side
+from sparsemodel.numerics.exchange.side_by_side import lowest_first
 from sparsemodel.numerics.exchange.swaps import Known
 from sparsemodel_backends.exchange import Exchange
 
@@ -99,17 +100,19 @@ def test_the_supports_ranked_next_have_their_minimisers_and_are_near() -> None:
     point = minimise_on_support(objective, support, objective.origin())
     found = ExchangeModels(objective).runners_up(point, 30)
     assert found is not None
-    supports, x = found
+    supports, x, rises = found
     assert supports.shape == x.shape == (30, 3 + free.size)
+    assert np.all(np.diff(rises) >= 0.0)
     apart = [len(np.setdiff1d(some, support)) for some in supports]
     assert set(apart) == {1, 2, 3}
     assert len({tuple(np.sort(some)) for some in supports}) == 30
     single = {}
-    for some, values in zip(supports, x, strict=True):
+    for some, values, rise in zip(supports, x, rises, strict=True):
         order = np.argsort(some)
         there = objective.point(some[order], values[order])
         least = minimise_on_support(objective, some[order], point)
         assert there.value == pytest.approx(least.value, rel=1e-9)
+        assert there.value - point.value == pytest.approx(rise, rel=1e-9)
         single[tuple(some[order])] = there.value
     first = [
         minimise_on_support(objective, np.sort(np.append(np.setdiff1d(support, i), j)), point).value
@@ -126,16 +129,36 @@ def test_supports_below_a_bar_come_lowest_first(monkeypatch: pytest.MonkeyPatch)
     point = minimise_on_support(objective, np.union1d(free, [5, 10, 15]), objective.origin())
     found = ExchangeModels(objective).runners_up(point, 40)
     assert found is not None
-    supports, x = found
+    supports, x, rises = found
     values = [minimise_on_support(objective, np.sort(some), point).value for some in supports]
     bar = float(np.median(values))
-    lower = lowest_first(objective, bar, supports, x)
+    lower = lowest_first(objective, bar, supports, x, rises)
     order = np.argsort(values)[: len(lower)]
     assert len(lower) == pytest.approx(np.sum(np.array(values) < bar), abs=1)
     assert np.array_equal(lower[:5], supports[order[:5]])
-    assert not len(lowest_first(objective, min(values), supports, x))
-    monkeypatch.setattr("sparsemodel.numerics.exchange.side_by_side._AT_ONCE", 2**10)
-    assert np.array_equal(lowest_first(objective, bar, supports, x), lower), "a few at a time"
+    assert not len(lowest_first(objective, min(values), supports, x, rises))
+    monkeypatch.setattr(side_by_side, "_AT_ONCE", 2**10)
+    again = lowest_first(objective, bar, supports, x, rises)
+    assert np.array_equal(again, lower), "a few at a time"
+
+
+@pytest.mark.parametrize("error", [0.0, 1.0])
+def test_no_more_are_judged_where_the_model_would_have_to_be_in_error_by_more_than_it_was(
+    monkeypatch: pytest.MonkeyPatch, error: float
+) -> None:
+    objective = with_free("squared_loss")
+    support = np.union1d(objective.cardinality.free, [4, 9, 14])
+    point = minimise_on_support(objective, support, objective.origin())
+    found = ExchangeModels(objective).runners_up(point, 40)
+    assert found is not None
+    supports, x, rises = found
+    bar, judged = point.value + min(rises[0], 0.0), []
+    rises = point.value + rises - bar
+    monkeypatch.setattr(side_by_side, "_LITTLE", 1)
+    least = side_by_side._least
+    monkeypatch.setattr(side_by_side, "_least", lambda *a: judged.append(len(a[2])) or least(*a))
+    lowest_first(objective, bar, supports, x, rises + 9.0 * error * rises[-1])
+    assert sum(judged) == (40 if error else 16)
 
 
 def classes(seed: int, n: int = 60, p: int = 120) -> tuple[np.ndarray, np.ndarray]:
@@ -195,11 +218,11 @@ def test_none_are_near_where_they_are_not_looked_for(held: str) -> None:
 
 
 def test_no_more_are_judged_than_memory_holds_and_none_of_other_losses() -> None:
-    assert side_by_side(with_free(), 6) == 2**22 // (60 * 6)
+    assert side_by_side.side_by_side(with_free(), 6) == 2**22 // (60 * 6)
     A, y = correlated(1)
     w = sm.Variable(A.shape[1], name="w")
     problem = sm.Problem(sm.minimize(sm.absolute_loss(A @ w, y)), sm.card(w) <= 3)
-    assert side_by_side(RegressionObjective(problem.form), 3) == 0
+    assert side_by_side.side_by_side(RegressionObjective(problem.form), 3) == 0
 
 
 def test_nothing_is_judged_beside_what_stands_out_or_is_constrained() -> None:

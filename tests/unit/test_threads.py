@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -62,6 +63,25 @@ def test_large_products_are_the_same_on_any_number_of_threads(order):
         np.testing.assert_array_equal(one[i], three[i])
         np.testing.assert_array_equal(one[i], all_of_them[i])
     assert len(set(at)) == 1  # none is left waiting
+
+
+def test_a_long_product_is_the_same_in_strips_and_keeps_no_sum_of_each_part():
+    rng = np.random.default_rng(0)
+    a, r = rng.random((32, 280_000), dtype=np.float32), rng.random(32, dtype=np.float32)
+    config.threads = 1
+
+    @small_work()
+    def peak():
+        tracemalloc.start()
+        found = product(a.T, r)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found, most
+
+    found, most = peak()
+    parts = sum(r[i : i + 8] @ a[i : i + 8] for i in range(0, 32, 8))
+    np.testing.assert_allclose(found, parts, rtol=1e-6)
+    assert most < 3 * found.nbytes
 
 
 @pytest.mark.parametrize("shape", [(6000, 130), (700, 520)])

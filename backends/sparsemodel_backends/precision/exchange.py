@@ -86,7 +86,7 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
     reference: ClassVar[str] = "add-and-drop local search"
     guarantee: ClassVar[str] = "never worse than its start"
     always: ClassVar[str] = guarantee
-    purpose: ClassVar[str] = "adds edges, fits again and drops as many, while that helps"
+    purpose: ClassVar[str] = "adds edges, refits and drops as many, until nothing is gained"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.FINISH})
     prior: ClassVar[Prior | None] = Prior(close=0.68, excess=0.0045)
     capabilities: ClassVar[Capabilities] = Capabilities(

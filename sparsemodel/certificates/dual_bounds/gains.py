@@ -51,8 +51,7 @@ def half_square_over(v: FloatArray, curvature: FloatArray) -> FloatArray:
 
 
 def _boxed(v: FloatArray, curvature: FloatArray, box: Box) -> FloatArray:
-    lower = np.broadcast_to(box.lower, v.shape)
-    upper = np.broadcast_to(box.upper, v.shape)
+    lower, upper = box.lower, box.upper
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         peak = np.where(curvature > 0.0, -v / curvature, np.where(v > 0.0, -np.inf, np.inf))
         peak = np.where((v == 0.0) & (curvature == 0.0), 0.0, peak)

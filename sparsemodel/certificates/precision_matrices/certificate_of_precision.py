@@ -24,7 +24,7 @@ STATIONARY_NATS = 1e-6
 ROUNDING_NATS = 1e-9
 """Nats per sample that are rounding whatever the edges explain: globally optimal, too."""
 
-PRECISION_WRITERS_OWN = ("who found the matrix", "the gap asked for", "time", "versions")
+PRECISION_WRITERS_OWN = ("who found the matrix", "the requested gap", "time", "versions")
 """What a certificate says of its writer: no data decide it, and no verification compares it."""
 
 _PROBES = 4
@@ -335,7 +335,7 @@ class PrecisionCertificate(SearchedCertificate):
             trivial = number(0.5 * self.trivial_gap / self.weight, 3)
             rows += [
                 ("gap", f"{number(self.gap, 3)}, {nats}"),
-                ("gap to any matrix", f"{trivial} nats per sample, were all edges allowed"),
+                ("gap to any matrix", f"{trivial} nats per sample, if all edges were allowed"),
                 ("share of the gap", f"{percent(self.open_share)} of {self.MEASURE}"),
             ]
         within = number(0.5 * self.restricted_gap / self.weight, 3)

@@ -108,7 +108,7 @@ def verify_precision(
     claim, words = _claim(c, form, proved)
     lines.append(("claim", words))
     lines.append(
-        ("not checked", "what the file says of its writer: " + ", ".join(PRECISION_WRITERS_OWN))
+        ("not checked", "what the author of the file states: " + ", ".join(PRECISION_WRITERS_OWN))
     )
     return Verification(claim, tuple(lines))
 

@@ -28,7 +28,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import (
 )
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
 from sparsemodel.certificates.proving.bounder import NodeBounder
-from sparsemodel.certificates.proving.compiling import compilable
+from sparsemodel.certificates.proving.compiling import BOUNDS, compilable, loadable
 from sparsemodel.certificates.proving.dual.part import DualPart
 from sparsemodel.certificates.proving.dual.subproblem import in_memory
 from sparsemodel.certificates.proving.dual.world import few_supports, loose_coordinates, objections
@@ -350,9 +350,11 @@ def _in_box(
     task: Task, x: FloatArray, quadratic: Quadratic | None, nodes: int | None
 ) -> Task | None:
     """Return the task in the box that the data prove; None where they prove none."""
+    form, deadline = task.form, task.deadline
+    if not loadable(BOUNDS, deadline):
+        return None
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled import compiling
 
-    form, deadline = task.form, task.deadline
     compiled, now = compiling(), time.perf_counter()
     if deadline is not None:
         deadline += compiled

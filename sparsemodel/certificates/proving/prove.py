@@ -30,7 +30,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import w
 from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
 from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
 from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, repriced, resumed
-from sparsemodel.certificates.proving.compiling import loadable
+from sparsemodel.certificates.proving.compiling import NODES, loadable
 from sparsemodel.certificates.proving.dual.world import loose_coordinates
 from sparsemodel.certificates.proving.gram.searchable import (
     every_slope,
@@ -155,12 +155,12 @@ def prove(
         at = primal(form, checked_point(form, resume.x))
         inner = within(form, bounds, at, seen.priced)
     quick = not objections(inner) and (tree is None or tree["gram"] is True)
-    products = sum(term.design.gram_operations for term in form.terms)
-    left = Budget(deadline)
+    left, products = Budget(deadline), sum(term.design.gram_operations for term in form.terms)
     # Nothing is left to gain, or the Gram matrix or the compiled code alone would take longer.
     zero = infimum_bound(declared).value >= 0.0 and exact_fit(seen.beside, x, seen.at_point.value)
     ready = resume is None and zero
-    if ready or (quick and tree is None and not (left.fits(products) and loadable(deadline))):
+    late = quick and tree is None and not (left.fits(products) and loadable(NODES, deadline))
+    if ready or late:
         return certify(
             declared,
             x,

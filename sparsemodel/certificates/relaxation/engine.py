@@ -10,7 +10,6 @@ valid for the whole problem.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import final
@@ -27,7 +26,7 @@ from sparsemodel.certificates.relaxation.from_files import Models
 from sparsemodel.certificates.relaxation.regulariser import Regulariser, selected
 from sparsemodel.certificates.relaxation.smooth import SQUARE, Image, LossSmooth
 from sparsemodel.certificates.relaxation.squares import Squares, smooth_part
-from sparsemodel.certificates.relaxation.state import State
+from sparsemodel.certificates.relaxation.state import TOLERANCE, State, Until
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.interfaces import (
     Access,
@@ -37,9 +36,6 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics import top_k
 
-TOLERANCE = 1e-6
-"""Relative gap between the relaxation and its dual at which the bound is called exhausted."""
-
 _ALL_AT_ONCE = 1200
 """Columns up to which the working set is everything."""
 
@@ -48,9 +44,6 @@ _FEW_IN_A_BOX = 300
 
 _SIDES = 6
 """Sets of one-sided bounds that are tried."""
-
-Report = Callable[[float, float], bool]
-"""Called with the relaxation's value and the best bound; returns True to stop."""
 
 
 @final
@@ -87,9 +80,7 @@ def working_set(
     form: SparseRegression,
     smoothed: SparseRegression,
     start: FloatArray,
-    report: Report | None,
-    deadline: float | None,
-    tolerance: float,
+    until: Until,
     models: Models | None = None,
 ) -> Relaxed:
     """Return the relaxation of ``smoothed`` solved from ``start``.
@@ -97,17 +88,15 @@ def working_set(
     ``form`` is the problem that its dual points are for: the same one, or one with kinks that
     ``smoothed`` rounds off. ``models`` are what was read of files before, of the same losses.
     """
-    search = _WorkingSet(form, smoothed, start, tolerance)
+    search = _WorkingSet(form, smoothed, start, until)
     search.models = Models() if models is None else models
     thorough = False
     while True:
-        state = search.solve(report, deadline, thorough)
+        state = search.solve(thorough)
         units = search.evaluate(state)
-        if report is not None and report(search.value, search.bound):
+        if until.over(search.value, search.bound) or state.interrupted:
             break
-        if state.interrupted or (deadline is not None and time.perf_counter() >= deadline):
-            break
-        if search.complete or search.closed:
+        if search.complete or until.met(search.value, search.bound):
             break
         added, threshold = _violators(search.whole, units, search.work, search.regulariser)
         if added.size:
@@ -136,9 +125,9 @@ class _WorkingSet:
         form: SparseRegression,
         smoothed: SparseRegression,
         start: FloatArray,
-        tolerance: float,
+        until: Until,
     ) -> None:
-        self.form, self.smoothed, self.tolerance = form, smoothed, tolerance
+        self.form, self.smoothed, self.until = form, smoothed, until
         self.eliminated = unbounded_coordinates(form)
         self.rest = rest = np.delete(np.arange(form.sparsity.size), self.eliminated)
         self.free = tuple(t.design.restrict(self.eliminated).to_array() for t in form.terms)
@@ -168,15 +157,9 @@ class _WorkingSet:
         """Return whether the set holds every coordinate that is regularised."""
         return bool(self.work.size == self.rest.size)
 
-    @property
-    def closed(self) -> bool:
-        """Return whether value and bound agree to the tolerance."""
-        allowed = self.tolerance * max(abs(self.value), abs(self.bound))
-        return self.value - self.bound <= allowed
-
-    def solve(self, report: Report | None, deadline: float | None, thorough: bool) -> State:
+    def solve(self, thorough: bool) -> State:
         """Solve the relaxation on the set: roughly, until it is complete or ``thorough``."""
-        work, floor, tolerance = self.work, self.bound, self.tolerance
+        work, floor, until = self.work, self.bound, self.until
         self.regulariser = Regulariser(self.form, work, self.form.ridge)
         self.smooth = smooth = smooth_part(
             self.smoothed,
@@ -186,24 +169,24 @@ class _WorkingSet:
             self.x[work],
             self.squares,
             self.eliminated,
-            deadline,
+            until.deadline,
         )
         to_the_end = self.complete or thorough
 
         def goal(state: State) -> bool:
-            if to_the_end and report is not None and report(state.value, max(floor, state.bound)):
+            if to_the_end and until.enough(state.value, max(floor, state.bound)):
                 return True
-            allowed = tolerance * max(abs(state.value), abs(state.bound))
-            if not to_the_end and math.isfinite(floor):
-                allowed = max(allowed, 0.05 * (state.value - floor))
-            return state.gap <= allowed
+            rough = not to_the_end and math.isfinite(floor)
+            if rough and state.gap <= 0.05 * (state.value - floor):
+                return True
+            return until.met(state.value, state.bound)
 
         state = minimise(
             smooth,
             self.regulariser,
             self.x[work],
             goal=goal,
-            deadline=deadline,
+            deadline=until.deadline,
             models=(self.models, self.eliminated),
         )
         self.iterations += state.iterations
@@ -353,8 +336,7 @@ def without_sides(
     form: SparseRegression,
     start: FloatArray,
     solve: Callable[[SparseRegression, FloatArray], Relaxed | str],
-    report: Report | None,
-    deadline: float | None,
+    until: Until,
 ) -> Relaxed | str:
     """Solve the relaxation without one-sided bounds of free coordinates that are not active.
 
@@ -382,12 +364,11 @@ def without_sides(
         value = math.inf if beyond.any() else found.value
         found = replace(found, x=np.clip(found.x, low, high), value=value)
         best = found if best is None or found.bound >= best.bound else best
-        late = deadline is not None and time.perf_counter() >= deadline
         proved = math.isfinite(found.bound)
-        ended = proved and report is not None and report(found.value, best.bound)
+        ended = until.over(found.value, best.bound) if proved else until.late
         off = held & (found.x[index] > low[index]) & (found.x[index] < high[index])
         dropped = np.zeros_like(held) if proved else off if off.any() else held
-        if found.interrupted or late or ended or not (beyond.any() or dropped.any()):
+        if found.interrupted or ended or not (beyond.any() or dropped.any()):
             break
         held = (held | beyond) & ~dropped
     return "nothing was tried" if best is None else best

@@ -22,11 +22,11 @@ from scipy.linalg.lapack import dpotri
 from sparsemodel.certificates.dual_bounds.curvature import Curvature, safe
 from sparsemodel.certificates.dual_bounds.witness import extracted
 from sparsemodel.certificates.relaxation.accelerated import minimise
-from sparsemodel.certificates.relaxation.engine import TOLERANCE, Relaxed, Report
+from sparsemodel.certificates.relaxation.engine import Relaxed
 from sparsemodel.certificates.relaxation.regulariser import Regulariser, entrywise
 from sparsemodel.certificates.relaxation.smooth import QuadraticSmooth, schur
 from sparsemodel.certificates.relaxation.squares import Squares
-from sparsemodel.certificates.relaxation.state import State
+from sparsemodel.certificates.relaxation.state import Report, State, Until
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
 from sparsemodel.interfaces.numeric import rowwise
@@ -61,7 +61,7 @@ class ExtractedRelaxation:
         diagonal: FloatArray,
         start: FloatArray,
         *,
-        goal: Callable[[State], bool] | None = None,
+        goal: Callable[[State], bool],
         deadline: float | None = None,
         keep: IntArray | None = None,
         fixed: BoolArray | None = None,
@@ -78,8 +78,7 @@ class ExtractedRelaxation:
         q[np.diag_indices_from(q)] -= diagonal[counted]
         g = self._g if keep is None else self._g[keep]
         smooth = QuadraticSmooth(q, g, self._constant)
-        finish = goal if goal is not None else _to_tolerance
-        state = minimise(smooth, regulariser, start, goal=finish, deadline=deadline)
+        state = minimise(smooth, regulariser, start, goal=goal, deadline=deadline)
         self.solved += 1
         return state, _supergradient(regulariser, state)
 
@@ -134,6 +133,7 @@ def relax_extracted(
     problem = ExtractedRelaxation(form, taken)
     x = start[taken.counted]
     best: tuple[State, FloatArray, FloatArray] | None = None
+    until = Until(report, deadline)
     budget, p = Budget(deadline), form.sparsity.size
     for diagonal in diagonals:
         if best is not None and not budget.fits(cholesky_cost(p)):
@@ -141,18 +141,18 @@ def relax_extracted(
         extraction = safe(taken, diagonal)
         if extraction is None:
             continue
-        state, slopes = problem.solve(extraction.diagonal, x, goal=_goal(report), deadline=deadline)
+        state, slopes = problem.solve(extraction.diagonal, x, goal=_goal(until), deadline=deadline)
         if best is None or state.bound > best[0].bound:
             best = (state, extraction.diagonal, slopes)
-        if state.interrupted or _told(report, best[0]) or Budget(deadline).over():
+        if state.interrupted or until.over(best[0].value, best[0].bound):
             best[0].interrupted = best[0].interrupted or state.interrupted
             break
     if best is None:
         return None
     for _ in range(_SWEEPS):
-        if best[0].interrupted or _told(report, best[0]) or Budget(deadline).over():
+        if best[0].interrupted or until.over(best[0].value, best[0].bound):
             break
-        improved = _sweep(problem, best, report, deadline)
+        improved = _sweep(problem, best, until)
         if improved is None:
             break
         gained = improved[0].bound - best[0].bound
@@ -174,13 +174,12 @@ def relax_extracted(
 def _sweep(
     problem: ExtractedRelaxation,
     best: tuple[State, FloatArray, FloatArray],
-    report: Report | None,
-    deadline: float | None,
+    until: Until,
 ) -> tuple[State, FloatArray, FloatArray] | None:
     """Return a better diagonal, by one barrier problem and a line search, or None."""
     state, diagonal, slopes = best
     counted = problem.taken.counted
-    budget = Budget(deadline)
+    budget, solved = Budget(until.deadline), _goal(until)
     aim = barrier(problem.taken.schur, slopes, diagonal[counted], budget)
     if aim is None:
         return None
@@ -195,17 +194,15 @@ def _sweep(
 
         def goal(s: State, floor: float = floor) -> bool:
             # A relaxation whose value falls below the bound at hand is no improvement.
-            if s.value < floor or (report is not None and report(s.value, s.bound)):
-                return True
-            return _to_tolerance(s)
+            return s.value < floor or solved(s)
 
         trial, slopes_there = problem.solve(
-            extraction.diagonal, state.x, goal=goal, deadline=deadline
+            extraction.diagonal, state.x, goal=goal, deadline=until.deadline
         )
         if trial.bound > state.bound:
             return trial, extraction.diagonal, slopes_there
         state.interrupted = trial.interrupted
-        if trial.interrupted or Budget(deadline).over():
+        if trial.interrupted or until.late:
             return None
     return None
 
@@ -286,18 +283,8 @@ def _supergradient(regulariser: Regulariser, state: State) -> FloatArray:
     return np.asarray(0.5 * np.square(regulariser.sizes(state.x)) * (share - 1.0))
 
 
-def _to_tolerance(state: State) -> bool:
-    return state.gap <= TOLERANCE * max(abs(state.value), abs(state.bound))
-
-
-def _goal(report: Report | None) -> Callable[[State], bool]:
+def _goal(until: Until) -> Callable[[State], bool]:
     def goal(state: State) -> bool:
-        if report is not None and report(state.value, state.bound):
-            return True
-        return _to_tolerance(state)
+        return until.enough(state.value, state.bound) or until.met(state.value, state.bound)
 
     return goal
-
-
-def _told(report: Report | None, state: State) -> bool:
-    return report is not None and report(state.value, state.bound)

@@ -14,7 +14,6 @@ programming*, Math. Oper. Res. 1, 1976.)
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 from functools import partial
 
@@ -24,21 +23,15 @@ from sparsemodel.certificates.dual_bounds.bound import dual_bound
 from sparsemodel.certificates.dual_bounds.gains import budget_price, merged
 from sparsemodel.certificates.dual_bounds.unpenalised import unbounded_coordinates
 from sparsemodel.certificates.dual_bounds.witness import from_point
-from sparsemodel.certificates.relaxation.engine import (
-    TOLERANCE,
-    Relaxed,
-    Report,
-    without_sides,
-    working_set,
-)
+from sparsemodel.certificates.relaxation.engine import Relaxed, without_sides, working_set
 from sparsemodel.certificates.relaxation.from_files import Models
 from sparsemodel.certificates.relaxation.regulariser import (
     Regulariser,
     entrywise,
     objection,
     selected,
-    unit_of,
 )
+from sparsemodel.certificates.relaxation.state import TOLERANCE, Report, Until
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.interfaces import (
     Box,
@@ -87,44 +80,31 @@ def relax(
     between the value of ``start`` and the bound is the last one. ``models`` are what was read of
     files before, of the same losses.
     """
+    return _relaxed(form, start, Until(report, deadline, tolerance, worth), models)
+
+
+def _relaxed(
+    form: SparseRegression, start: FloatArray, until: Until, models: Models | None = None
+) -> Relaxed | str:
     reason = objection(form, form.ridge)
     if reason:
         return reason
 
     def solve(form: SparseRegression, start: FloatArray) -> Relaxed | str:
-        return _relaxed(form, start, report, deadline, tolerance, worth, models)
+        if entrywise(form):
+            return _within_bounds(form, start, until)
+        if form.sparsity.knapsacks or form.sparsity.crossing:
+            return _within_budget(form, start, until)
+        if form.traits.has_hessian:
+            return working_set(form, form, start, until, models)
+        if not all(t.traits.has_hessian or t.traits.smoothable for t in form.terms):
+            return "a loss that is neither smooth nor can be smoothed"
+        return _nonsmooth(form, start, until)
 
-    return without_sides(form, start, solve, report, deadline)
-
-
-def _relaxed(
-    form: SparseRegression,
-    start: FloatArray,
-    report: Report | None,
-    deadline: float | None,
-    tolerance: float,
-    worth: float,
-    models: Models | None,
-) -> Relaxed | str:
-    if entrywise(form):
-        return _within_bounds(form, start, report, deadline, tolerance, worth)
-    if form.sparsity.knapsacks or form.sparsity.crossing:
-        return _within_budget(form, start, report, deadline, tolerance, worth)
-    if form.traits.has_hessian:
-        return working_set(form, form, start, report, deadline, tolerance, models)
-    if not all(t.traits.has_hessian or t.traits.smoothable for t in form.terms):
-        return "a loss that is neither smooth nor can be smoothed"
-    return _nonsmooth(form, start, report, deadline, tolerance, worth)
+    return without_sides(form, start, solve, until)
 
 
-def _within_budget(
-    form: SparseRegression,
-    start: FloatArray,
-    report: Report | None,
-    deadline: float | None,
-    tolerance: float,
-    worth: float,
-) -> Relaxed | str:
+def _within_budget(form: SparseRegression, start: FloatArray, until: Until) -> Relaxed | str:
     """Solve the relaxation with a price for costs in place of their budget.
 
     Its least value is concave in the price, and rises where the shares of its point cost more than
@@ -136,7 +116,7 @@ def _within_budget(
     price, low, high, best, x = 0.0, (0.0, 0.0), (math.inf, 0.0), None, start
     for _ in range(_PRICES):
         other = _priced(form, knapsack, price)
-        found = relax(other, x, report=report, deadline=deadline, tolerance=tolerance, worth=worth)
+        found = _relaxed(other, x, until)
         if isinstance(found, str):
             return found
         x = found.x
@@ -149,9 +129,8 @@ def _within_budget(
         shares = Regulariser(other, rest, other.ridge).prox(x[rest], _AT)[1]
         over = float(knapsack.costs @ shares) - knapsack.most
         low, high = ((price, over), high) if over > 0.0 else (low, (price, over))
-        late = deadline is not None and time.perf_counter() >= deadline
-        ended = report is not None and report(math.inf, best.bound)
-        if found.interrupted or late or ended or not high[0] > _NARROW * low[0]:
+        ended = until.over(math.inf, best.bound)
+        if found.interrupted or ended or not high[0] > _NARROW * low[0]:
             break
         if price == 0.0:
             price = 0.1 * budget_price(form.sparsity, knapsack, found.gains, nobody, everybody)
@@ -181,14 +160,7 @@ def _between(low: tuple[float, float], high: tuple[float, float]) -> float:
     return low[0] * math.pow(high[0] / low[0], share)
 
 
-def _within_bounds(
-    form: SparseRegression,
-    start: FloatArray,
-    report: Report | None,
-    deadline: float | None,
-    tolerance: float,
-    worth: float,
-) -> Relaxed | str:
+def _within_bounds(form: SparseRegression, start: FloatArray, until: Until) -> Relaxed | str:
     r"""Solve the relaxation with a ridge in place of bounds on the entries of groups.
 
     With :math:`E_g = \sum_{j \in g} M_j^2`, any :math:`\kappa > 0` and at most ``k`` groups,
@@ -200,22 +172,15 @@ def _within_bounds(
     share = _mean_of_best(form, known)
     best, most = None, -math.inf
     for _ in range(_TURNS):
-        found = relax(
-            _ridged(form, share if share > 0.0 else 1.0),
-            start if best is None else best.x,
-            report=report,
-            deadline=deadline,
-            tolerance=tolerance,
-            worth=worth,
-        )
+        ridged = _ridged(form, share if share > 0.0 else 1.0)
+        found = _relaxed(ridged, start if best is None else best.x, until)
         if isinstance(found, str):
             return found
         if best is None or found.bound > most:
             best, most = found, found.bound
         following = math.sqrt(share * _mean_of_best(form, found.gains))
-        ended = report is not None and report(math.inf, most)
-        late = deadline is not None and time.perf_counter() >= deadline
-        if found.interrupted or ended or late or abs(following - share) <= _NEAR * share:
+        ended = until.over(math.inf, most)
+        if found.interrupted or ended or abs(following - share) <= _NEAR * share:
             break
         share = following
     # What this relaxation's least value is nobody knows: another ridge has another one.
@@ -230,10 +195,10 @@ def _mean_of_best(form: SparseRegression, gains: FloatArray) -> float:
 
 def _ridged(form: SparseRegression, share: float) -> SparseRegression:
     """Return the problem with a ridge for bounds on entries, which lies nowhere above it."""
-    box, counted, unit = form.box, form.sparsity.counted, unit_of(form)
+    box, counted, unit = form.box, form.sparsity.counted, form.sparsity.unit_of
     if box is None:
         return form
-    low, high = (np.broadcast_to(side, form.shape).copy() for side in (box.lower, box.upper))
+    low, high = (side.copy() for side in (box.lower, box.upper))
     reach = np.maximum(-low, high)
     squares = np.square(reach if reach.ndim == 1 else np.sqrt(np.square(reach).sum(axis=1)))
     sizes = np.bincount(unit[counted], weights=squares[counted], minlength=form.sparsity.units)
@@ -250,14 +215,7 @@ def _ridged(form: SparseRegression, share: float) -> SparseRegression:
     )
 
 
-def _nonsmooth(
-    form: SparseRegression,
-    start: FloatArray,
-    report: Report | None,
-    deadline: float | None,
-    tolerance: float,
-    worth: float,
-) -> Relaxed:
+def _nonsmooth(form: SparseRegression, start: FloatArray, until: Until) -> Relaxed:
     scales = [_scale(form, term, start) for term in form.terms]
     rest = np.delete(np.arange(form.sparsity.size), unbounded_coordinates(form))
     regulariser = Regulariser(form, rest, form.ridge)
@@ -272,14 +230,16 @@ def _nonsmooth(
         # The constant of the shift is left out: it is the same for all points.
         gap = best.value - best.bound
         share = 0.1 * mu if not math.isfinite(gap) else 0.03 * gap / max(abs(best.value), 1e-300)
-        near = 0.3 * worth * (top - max(best.bound, lowest))
+        near = 0.3 * until.worth * (top - max(best.bound, lowest))
         found = working_set(
             form,
             smoothed,
             best.x,
-            partial(_within, near),
-            deadline,
-            max(0.1 * tolerance, min(share, 1e-2)),
+            replace(
+                until,
+                report=partial(_within, near),
+                tolerance=max(0.1 * until.tolerance, min(share, 1e-2)),
+            ),
         )
         value = _value(form, regulariser, rest, found.x)
         bound, gains = -math.inf, best.gains
@@ -288,7 +248,7 @@ def _nonsmooth(
             centre = found.witness
         if value < best.value:
             best = replace(best, x=found.x, value=value)
-        idle = max(bound - best.bound, 0.0) < worth * (top - best.bound)
+        idle = max(bound - best.bound, 0.0) < until.worth * (top - best.bound)
         if bound > best.bound:
             best = replace(best, bound=bound, gains=gains, witness=found.witness)
         done = best.iterations + found.iterations
@@ -296,13 +256,10 @@ def _nonsmooth(
         if found.interrupted:
             break
         gap = best.value - best.bound
-        if report is not None and report(best.value, best.bound):
+        if until.over(best.value, best.bound) or best.exhausted_to(until.tolerance):
             break
-        if best.exhausted_to(tolerance) or (
-            deadline is not None and time.perf_counter() >= deadline
-        ):
-            break
-        if math.isfinite(typical) and best.value - lowest <= max(_NOTHING, 3.0 * worth) * typical:
+        nothing = max(_NOTHING, 3.0 * until.worth)
+        if math.isfinite(typical) and best.value - lowest <= nothing * typical:
             break
         stuck = stuck + 1 if gap > _PROGRESS * before else 0
         if stuck == _STUCK or idle:

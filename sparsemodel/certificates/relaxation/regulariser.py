@@ -34,10 +34,7 @@ def objection(form: SparseRegression, curvature: FloatArray) -> str:
     counted = sparsity.counted
     finite = np.zeros(form.shape, dtype=bool)
     if box is not None:
-        lower, upper = (
-            np.broadcast_to(box.lower, form.shape),
-            np.broadcast_to(box.upper, form.shape),
-        )
+        lower, upper = box.lower, box.upper
         finite = np.isfinite(lower) & np.isfinite(upper)
         if np.any((lower[counted] > 0.0) | (upper[counted] < 0.0)):
             return "bounds keep counted coordinates away from zero"
@@ -55,7 +52,7 @@ def entrywise(form: SparseRegression) -> bool:
     box, counted = form.box, form.sparsity.counted
     if box is None or (form.sparsity.groups is None and not form.matrix):
         return False
-    ends = [np.broadcast_to(side, form.shape)[counted] for side in (box.lower, box.upper)]
+    ends = [side[counted] for side in (box.lower, box.upper)]
     return any(bool(np.any(np.isfinite(end) & (end != 0.0))) for end in ends)
 
 
@@ -87,7 +84,7 @@ class Regulariser:
     ) -> None:
         """``fixed`` marks units of the form that are in for good: they count as free."""
         sparsity = form.sparsity
-        all_units = unit_of(form)
+        all_units = sparsity.unit_of
         if fixed is not None:
             all_units = np.where(np.append(fixed, False)[all_units], -1, all_units)
         unit_index, local = _numbered(all_units[coordinates], sparsity.units)
@@ -105,9 +102,7 @@ class Regulariser:
         np.minimum.at(self.unit_ridge, self._local, self.curvature[self.counted])
         self.box: Box | None = None
         if form.box is not None:
-            lower = np.broadcast_to(form.box.lower, form.shape)[coordinates]
-            upper = np.broadcast_to(form.box.upper, form.shape)[coordinates]
-            self.box = Box(lower, upper)
+            self.box = Box(form.box.lower[coordinates], form.box.upper[coordinates])
         # Limits are of counted coordinates; those of free ones only clip.
         self.limited: bool = self.box is not None and bool(
             np.any(
@@ -202,14 +197,6 @@ def _gains(v: FloatArray, curvature: FloatArray, box: Box | None) -> FloatArray:
             x = np.clip(peak, box.lower, box.upper)
             gains = -v * x - 0.5 * wide * np.square(x)
     return gains if gains.ndim == 1 else gains.sum(axis=1)
-
-
-def unit_of(form: SparseRegression) -> IntArray:
-    """Return the unit of every coordinate, ``-1`` for the free ones."""
-    if form.sparsity.groups is not None:
-        return form.sparsity.groups
-    counted = form.sparsity.counted
-    return np.where(counted, np.cumsum(counted) - 1, -1)
 
 
 def _numbered(unit: IntArray, units: int) -> tuple[IntArray, IntArray]:

@@ -1,8 +1,10 @@
-"""Where the minimisation of a relaxation stands: a point, its value, the best bound."""
+"""Where the minimisation of a relaxation stands (a point, its value, the best bound) and ends."""
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -11,6 +13,42 @@ import numpy as np
 from sparsemodel.certificates.relaxation.regulariser import Regulariser
 from sparsemodel.certificates.relaxation.smooth import Image
 from sparsemodel.interfaces import FloatArray
+
+TOLERANCE = 1e-6
+"""Relative gap between the relaxation and its dual at which the bound is called exhausted."""
+
+Report = Callable[[float, float], bool]
+"""Called with the relaxation's value and the best bound; returns True to stop."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Until:
+    """What ends a minimisation: a tolerance, a deadline, or a caller who has seen enough."""
+
+    report: Report | None = None
+    deadline: float | None = None
+    tolerance: float = TOLERANCE
+    """Relative gap between the value and the bound."""
+    worth: float = 0.0
+    """Share of what is open that a round must close for another to follow."""
+
+    @property
+    def late(self) -> bool:
+        """Return whether the deadline has passed."""
+        return self.deadline is not None and time.perf_counter() >= self.deadline
+
+    def enough(self, value: float, bound: float) -> bool:
+        """Report a value and a bound; return whether they are enough for the caller."""
+        return self.report is not None and self.report(value, bound)
+
+    def over(self, value: float, bound: float) -> bool:
+        """Return whether they are enough, or the deadline has passed."""
+        return self.enough(value, bound) or self.late
+
+    def met(self, value: float, bound: float) -> bool:
+        """Return whether a value and a bound agree to the tolerance."""
+        return value - bound <= self.tolerance * max(abs(value), abs(bound))
 
 
 @final

@@ -18,12 +18,12 @@ from sparsemodel.documents.numbers import aligned, number, percent, side_by_side
 from sparsemodel.interfaces import FloatArray
 
 _TOLERANCE = 1e-2
-"""Largest gap asked for that is still called a tolerance."""
+"""Largest requested gap that is still called a tolerance."""
 
 WRITERS_OWN = (
     "who found the point",
     "how the dual point was found",
-    "the gap asked for",
+    "the requested gap",
     "progress",
     "statistics of the search",
     "time",
@@ -261,7 +261,7 @@ class Certificate(SearchedCertificate):
             for key, value in self.search.items()
             if key != "gap asked for"  # among the rows of every certificate
         ]
-        names = ("names", "as they were declared there")
+        names = ("names", "as declared by the author")
         return [*super()._origin(), ("bound found by", self.bound_source), names, *summary]
 
     def _pictures(self) -> tuple[Chart, ...]:

@@ -128,6 +128,7 @@ def supported(feasible: bool, share: float, zero: bool, stationary: bool) -> set
 _RESUME = ".progress and .search tell of a proof; problem.prove(resume=certificate) goes on with it"
 ELSEWHERE = {
     "verify": "write certificates.verify(certificate, problem.form)",
+    **dict.fromkeys(("to_html", "to_json", "report"), "write .save('report.html'), .json or .md"),
     **dict.fromkeys(("objective", "fun", "upper_bound", "ObjVal"), "the objective is .value"),
     **dict.fromkeys(("lower_bound", "best_bound", "ObjBound"), "it is .bound"),
     **dict.fromkeys(("mip_gap", "MIPGap", "gap_percent"), "it is .relative_gap"),

@@ -10,6 +10,10 @@ squares, no penalty) and ``q`` is a size that nine tenths of its entries exceed.
 targets does not make ``z`` larger, whichever column it is that fits it, and neither do a few huge
 targets make ``q`` larger. The price of that is small: data with an offset of ``1e9`` are themselves
 rounded to ``1e-7``, an exact fit leaves residuals of that size, and this claim is not made.
+
+Where a constant and those coordinates leave no more than 16 units of rounding of any target, ``z``
+is rounding itself, and the targets take its place. The residual of a label is what its margin lacks
+of where the loss is zero.
 """
 
 from __future__ import annotations
@@ -19,13 +23,15 @@ import math
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import predictions
-from sparsemodel.interfaces import FloatArray, SparseRegression, Term
+from sparsemodel.interfaces import FloatArray, SparseRegression, TargetKind, Term
 from sparsemodel.interfaces.numeric import least_squares
 
 UNITS = 1024.0
 """Residuals of an exact fit, in units of rounding: solvers leave up to about a hundred."""
 
 _RELATIVE = UNITS * 2.0**-52
+_ROUNDED = 16.0 * 2.0**-52
+"""What of a target counts as its rounding: the mean of equal numbers is off by a few units."""
 _SMALLEST_SHARE = 0.1
 _FITS = 4
 _MOST_FREE = 64
@@ -35,14 +41,16 @@ _MOST_FREE = 64
 def exact_fit(form: SparseRegression, x: FloatArray, value: float) -> bool:
     """Return whether the objective ``value`` at ``x`` is zero up to rounding.
 
-    Losses that are zero on a whole region (hinges), or are no sums over observations, must be zero
-    as computed. Penalties count: they may not add more than residuals of that size do. Two passes
-    over the columns in use, and one least-squares problem for the always-in coordinates.
+    Losses of labels must be zero once every margin is larger by rounding; others that are zero on a
+    whole region, or are no sums over observations, as computed. Penalties count: they may not add
+    more than residuals of that size do. Two passes over the columns in use, and one least-squares
+    problem for the always-in coordinates.
     """
     if not math.isfinite(value):
         return False
     support = np.flatnonzero(x if x.ndim == 1 else np.any(x != 0.0, axis=1))
     judged: list[tuple[Term, FloatArray]] = []
+    level = 0.0
     for term in form.terms:
         u, _ = predictions(term.design, x, support)
         u = u if term.offset is None else u + term.offset
@@ -51,12 +59,16 @@ def exact_fit(form: SparseRegression, x: FloatArray, value: float) -> bool:
                 return False
         elif term.traits.of_residual:
             judged.append((term, np.abs(u - term.target)))
-        elif np.any(term.loss.value(u, term.target)[term.weights > 0.0] != 0.0):  # type: ignore[attr-defined]
-            return False
+        else:
+            two = term.loss.target_kind is TargetKind.TWO_CLASSES
+            step = _RELATIVE * term.target if two else 0.0
+            better, worse = (term.loss.value(v, term.target) for v in (u + step, u - step))  # type: ignore[attr-defined]
+            if np.any(better[term.weights > 0.0] != 0.0):
+                return False
+            level += math.fsum(term.weights * worse)
     reach = _reach(form, [term for term, _ in judged]) if judged else []
     if reach is None:
         return False
-    level = 0.0
     for (term, residual), most in zip(judged, reach, strict=True):
         if not np.all((residual <= most)[term.weights > 0.0]):
             return False
@@ -87,8 +99,10 @@ def _reach(form: SparseRegression, terms: list[Term]) -> list[FloatArray] | None
     if not np.all(np.isfinite(sizes)):
         return None
     typical = float(np.quantile(sizes[weights > 0.0], _SMALLEST_SHARE))
-    ends = np.cumsum([aim.shape[0] for aim in aims])
-    return np.split(_RELATIVE * np.maximum(sizes, typical), ends[:-1])
+    sizes = np.maximum(sizes, typical)
+    if np.all((sizes <= _ROUNDED * np.abs(aim))[weights > 0.0]):
+        sizes = np.maximum(sizes, np.abs(aim))
+    return np.split(_RELATIVE * sizes, np.cumsum([aim.shape[0] for aim in aims])[:-1])
 
 
 def _unexplained(

@@ -163,7 +163,7 @@ class CertificateFrame(Documented, Signposted):
         """Return what the writer says of itself, as rows."""
         return [
             *([("found by", self.backend)] if self.backend else []),
-            ("gap asked for", f"{percent(self.target)} of {self.MEASURE}"),
+            ("requested gap", f"{percent(self.target)} of {self.MEASURE}"),
             ("certified", f"{_moment(self.created)}, in {number(self.seconds, 2)} s"),
             *readings_in_words(self.readings, self.bytes_read),
             ("versions", ", ".join(f"{k} {v}" for k, v in self.versions.items())),

@@ -143,8 +143,8 @@ def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]])
     ``blocks`` are the columns and fingerprints of each term's matrices.
     """
     box, groups = form.box, form.sparsity.groups
-    lower = None if box is None else np.broadcast_to(box.lower, form.shape)
-    upper = None if box is None else np.broadcast_to(box.upper, form.shape)
+    lower = None if box is None else box.lower
+    upper = None if box is None else box.upper
     found = {
         "terms": [
             {

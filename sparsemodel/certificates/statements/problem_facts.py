@@ -170,9 +170,9 @@ def describe(
     box = (
         "none"
         if form.box is None
-        else array_hash(np.broadcast_to(form.box.lower, form.shape))
+        else array_hash(form.box.lower)
         + ":"
-        + array_hash(np.broadcast_to(form.box.upper, form.shape))
+        + array_hash(form.box.upper)
         + ("" if form.box.least is None else ":" + array_hash(form.box.least))
     )
     blocks = _fingerprints(form, blocks, like)

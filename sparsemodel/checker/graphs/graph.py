@@ -74,9 +74,9 @@ class Graph:
                 if np.array_equal(S, S.T) and np.all(np.diag(S) > 0.0) and _probed(S, probes):
                     files.write(f"  data: S is {label}")
                     return S
-        raise files.Refuted(
+        raise files.NotChecked(
             "neither your arrays nor their covariances are the certificate's S: it is about "
-            "other data, or S was computed otherwise (then give S itself)."
+            "other data, or S was computed otherwise (then give S itself)"
         )
 
     def everything(self) -> tuple[Graph, Any]:

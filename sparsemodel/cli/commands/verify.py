@@ -29,7 +29,7 @@ examples:
   sparsemodel verify certificate.json --data houses.csv --target price --k 8
   sparsemodel verify certificate.json --data houses.csv --cross-check
 
-Exit code 0 means that the certificate holds, 7 that it does not.
+Exit code 0 means that the certificate holds, 7 that it does not, 3 that its file was changed.
 """
 
 

@@ -16,6 +16,7 @@ from sparsemodel.interfaces import (
     FloatArray,
     Form,
     IntArray,
+    Limits,
     Loss,
     Objective,
     Point,
@@ -29,6 +30,7 @@ from sparsemodel.interfaces import (
     priced,
 )
 from sparsemodel.numerics import ExchangeTrials, RegressionObjective, margins
+from sparsemodel.numerics.exchange.swaps import Known
 
 LEVELS = (1.0, 0.4, 0.05)
 """Smoothing of the problems in a row, in units of the typical distance from the kinks. With much,
@@ -79,7 +81,8 @@ class Smoothed(Backend):
     def solve(self, objective: Objective, context: Context) -> Result:
         form = cast("SparseRegression", objective.form)
         widths = typical_widths(form)
-        context = replace(context, restricted=_once(objective, context.restricted))
+        # Several levels lead to the same supports.
+        exactly = Known(objective, context.restricted)
         best: Point | None = None
         iterations = 0
         relay = EventRelay(objective, context)
@@ -98,9 +101,9 @@ class Smoothed(Backend):
             relay.complete(result, before)
             iterations += result.iterations
             notes += [note for note in result.notes if note not in notes]
-            exact = context.restricted(objective, result.point.support, result.point)
+            exact = exactly(objective, result.point.support, result.point)
             if searched and not result.stop.breaks_off:
-                exact = _judged(exact, objective, smooth, result, context)
+                exact = _judged(exact, objective, smooth, result, exactly, context)
             if best is None or priced(objective, exact) < priced(objective, best):
                 best, dual = exact, exact.duals
             stop = result.stop
@@ -110,52 +113,41 @@ class Smoothed(Backend):
         return Result(point, stop, iterations, tuple(relay.history), dual, tuple(notes))
 
 
-def _once(declared: Objective, restricted: RestrictedSolver) -> RestrictedSolver:
-    """Return what minimises the ``declared`` objective on each support once, others as before.
-
-    Several levels of smoothing lead to the same supports.
-    """
-    known: dict[bytes, Point] = {}
-
-    def minimised(
-        objective: Objective, support: IntArray, start: Point, *, tol: float | None = None
-    ) -> Point:
-        if objective is not declared:
-            return restricted(objective, support, start, tol=tol)
-        name = support.tobytes()
-        if name not in known:
-            known[name] = restricted(objective, support, start, tol=tol)
-        return known[name]
-
-    return minimised
-
-
 def _judged(
-    exact: Point, objective: Objective, smooth: Objective, result: Result, context: Context
+    exact: Point,
+    objective: Objective,
+    smooth: Objective,
+    result: Result,
+    exactly: RestrictedSolver,
+    context: Context,
 ) -> Point:
     """Return the best of the minimisers on the last supports of a search, and on those near it."""
     last = dict.fromkeys(event.support.tobytes() for event in reversed(result.history))
     last.pop(exact.support.tobytes(), None)
     supports = [np.frombuffer(name, dtype=np.intp) for name in list(last)[:_LAST]]
-    found: Point | None = _better(exact, objective, supports, context) or exact
+    found: Point | None = _better(exact, objective, supports, exactly, context.limits) or exact
     trials = ExchangeTrials(smooth, context.restricted, _NEXT, context.limits.expired)
     while found is not None and not context.limits.expired():
         exact = found
         start = smooth.point(exact.support, exact.x[exact.support])
         start = context.restricted(smooth, exact.support, start)
-        found = _better(exact, objective, trials.near(start)[:_NEXT], context)
+        found = _better(exact, objective, trials.near(start)[:_NEXT], exactly, context.limits)
     return exact
 
 
 def _better(
-    point: Point, objective: Objective, supports: Iterable[IntArray], context: Context
+    point: Point,
+    objective: Objective,
+    supports: Iterable[IntArray],
+    exactly: RestrictedSolver,
+    limits: Limits,
 ) -> Point | None:
     """Return the best of the minimisers on some supports; None where none is below ``point``."""
     best = point
     for support in supports:
-        if context.limits.expired():
+        if limits.expired():
             break
-        trial = context.restricted(objective, support, point)
+        trial = exactly(objective, support, point)
         if priced(objective, trial) < priced(objective, best):
             best = trial
     return None if best is point else best

@@ -34,6 +34,10 @@ _SEEN = 0.5
 _PRICES = 2**21
 """Exchanges that are priced at a time, by those backends that price all of them."""
 
+_APART, _ENDS = 3.0, 1 / 256
+"""Columns whose sampled squares differ from the usual ones by this factor are read, if there are
+no more than this share."""
+
 _LARGEST = 1e150
 """Size of entries up to which sums of their squares are doubles, with room for 1e8 rows."""
 _SMALL = 1e-160
@@ -118,7 +122,7 @@ class Facts(FactSheet):
             held = sum(size for size in sizes if size is not None)
             sheet.record("memory of the data", bytes_words(held), "measured", "the arrays' sizes")
         added = f"about {bytes_words(_working_memory(form))}"
-        source = "vectors, the columns of a support, prices of exchanges"
+        source = "vectors, the columns of a support, gains of exchanges"
         sheet.record("memory of a solve", added, "estimated", source)
         if gradient is not None and form.sparsity.budget > 0:
             self._look_at_columns(sheet, form, gradient)
@@ -143,7 +147,7 @@ class Facts(FactSheet):
                 f"condition number {high / low:.3g} among {width} promising columns, the "
                 f"eigenvalues of their Gram matrix between {low:.3g} and {high:.3g}"
             )
-        sheet.record("conditioning", text, "measured", "what gave the correlation")
+        sheet.record("conditioning", text, "measured", "the same columns")
 
     def _look_at_noise(
         self,
@@ -219,7 +223,8 @@ class Facts(FactSheet):
         """Return each column's weighted sum of squares where a decision needs it, else None.
 
         A sample of the rows decides whether the columns differ at all: if they are of one size,
-        nothing more is computed. ``changes`` are those between the terms and the columns of
+        nothing more is computed. Among many columns a sample makes some look small or large by
+        chance: these few are read. ``changes`` are those between the terms and the columns of
         ``form``, and ``passes`` is the price.
         """
         if not all(Access.ROWS in term.design.access for term in form.terms):
@@ -236,7 +241,7 @@ class Facts(FactSheet):
                     "column sizes",
                     f"within a factor of {np.sqrt(sampled.max() / sampled.min()):.2g}",
                     "estimated",
-                    "a sample of 32 rows",
+                    "a sample of 32 rows; the columns that it shows to be small or large in full",
                     0.01,
                 )
                 return None
@@ -279,6 +284,13 @@ class Facts(FactSheet):
             if sample is None:
                 return None
             total += float(term.weights.mean()) * term.design.shape[0] * sample
+        usual = float(np.median(total))
+        ends = np.flatnonzero((total < usual / _APART) | (total > _APART * usual))
+        readable = all(Access.COLUMNS in term.design.access for term in form.terms)
+        if readable and 0 < ends.size <= _ENDS * total.size:
+            total[ends] = sum(
+                term.design.restrict(ends).column_square_norms(term.weights) for term in form.terms
+            )
         return total
 
 

@@ -92,7 +92,7 @@ class Plan(Documented):
         rows: list[tuple[str, str]] = []
         ends = []
         if self.until_agreement and sum(stage.start == "zero" for stage in self.stages) > 2:
-            ends.append("two fresh starts come to the same objective")
+            ends.append("two starts in a row reach the same objective")
         if np.isfinite(self.clear_from) and len(self.stages) > 1:
             ends.append(f"each chosen entry is worth {self.clear_from:g} times what another gains")
         if ends:

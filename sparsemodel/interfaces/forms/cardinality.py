@@ -235,6 +235,14 @@ class Cardinality:
         mask[self.free] = False
         return mask
 
+    @property
+    def unit_of(self) -> IntArray:
+        """Return the unit of every coordinate, ``-1`` for the free ones."""
+        if self.groups is not None:
+            return self.groups
+        counted = self.counted
+        return np.where(counted, np.cumsum(counted) - 1, -1)
+
     def unit_scores(self, scores: FloatArray) -> FloatArray:
         """Sum nonnegative coordinate scores (squares, gains) over each unit, shape ``(units,)``."""
         if self.groups is None:

@@ -50,11 +50,11 @@ def real_array(values: Any, *, where: str, ndim: tuple[int, ...] = (1,)) -> Floa
         )
     if array.ndim not in ndim:
         wanted = " or ".join(f"{d}-dimensional" for d in ndim)
-        hint = (
-            " Write `.ravel()` behind it."
-            if 1 in ndim and array.ndim == 2 and 1 in array.shape
-            else ""
-        )
+        hint = ""
+        if 1 in ndim and array.ndim == 2 and 1 in array.shape:
+            hint = " Write `.ravel()` behind it."
+        elif 1 in ndim and array.ndim == 0:
+            hint = f" Write an array of it, `np.full(n, {array[()]})`."
         raise DataError(f"{where} must be {wanted}, not of shape {array.shape}.{hint}")
     with np.errstate(all="ignore"):  # longer floats that overflow are infinite, which is said
         out = array.astype(np.float64, copy=False)

@@ -33,6 +33,8 @@ class Declaration(Signposted):
         **dict.fromkeys(("cross_validate", "select"), "write .path(k, range(...)), then choose"),
         **dict.fromkeys(("fit", "run", "optimize", "minimize"), "write .solve()"),
         **dict.fromkeys(("is_dcp", "is_qp"), "write .explain(), which says what the problem is"),
+        **dict.fromkeys(("report", "save"), "write .certify().save('report.html')"),
+        "plot": "sparsemodel.reporting.plots draws solutions, paths and plans",
         "verify": "write certificates.verify(certificate, problem.form)",
     }
 

@@ -28,6 +28,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.results.summary import Summary
+from sparsemodel.modelling.run_options import within
 from sparsemodel.numerics import minimise_restricted
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.path import Followed, PathPoint, Search
@@ -157,6 +158,11 @@ class CompiledProblem(ABC):
         """Return what is worth knowing about an outcome beside what the backends noted."""
         return ()
 
+    def look(self, outcome: Outcome, backend: str, seconds: float) -> tuple[Any, ...]:
+        """Return what so many seconds prove: a certificate, and perhaps one of a better point."""
+        with within(seconds):
+            return (self.certify(outcome, backend, time_limit=seconds),)
+
     def certify(self, outcome: Outcome, backend: str, *, time_limit: float | None = None) -> Any:
         """Return the certificate of an outcome."""
         raise UnsupportedProblemError(f"No lower bound is known for {self.form.kind}.")
@@ -168,7 +174,7 @@ class CompiledProblem(ABC):
         *,
         gap: float,
         time_limit: float | None,
-        show: Callable[[float, float, int, int], None],
+        show: Callable[[float, float, int, int], object],
         resume: Any,
     ) -> Any:
         """Return the certificate of a search over supports; its point may be a better one."""

@@ -56,7 +56,7 @@ class CompiledJoint(CompiledGraph):
         *,
         gap: float,
         time_limit: float | None,
-        show: Callable[[float, float, int, int], None],
+        show: Callable[[float, float, int, int], object],
         resume: Any,
     ) -> Any:
         raise UnsupportedProblemError(

@@ -137,7 +137,7 @@ class CompiledPrecision(CompiledGraph):
         *,
         gap: float,
         time_limit: float | None,
-        show: Callable[[float, float, int, int], None],
+        show: Callable[[float, float, int, int], object],
         resume: Any,
     ) -> Any:
         """Return the certificate of a search; ``gap`` is a share of what edges explain."""

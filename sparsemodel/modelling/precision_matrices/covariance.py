@@ -64,7 +64,7 @@ def check_covariance(matrix: Any, *, where: str = "S") -> FloatArray:
         shape = " x ".join(str(n) for n in S.shape) or "a single number"
         hint = ""
         if S.ndim == 2:
-            hint = " If these are data (samples in rows), pass np.cov(X, rowvar=False)."
+            hint = " If these are observations in rows, write sm.gaussian_nll(Omega, data=X)."
         raise DataError(f"{where} must be a square covariance matrix, not {shape}.{hint}")
     if S.shape[0] == 0:
         raise DataError(f"{where} is empty; a precision matrix needs at least one variable.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
-from sparsemodel.driver import LowerBound
+from sparsemodel.driver import Looked, LowerBound
 from sparsemodel.interfaces import InfeasibleError, ModelError, NotSolvedError
 from sparsemodel.modelling.expressions.comparisons import Constraint, Counted, at_most
 from sparsemodel.modelling.expressions.norms import NormConstraint, norm
@@ -135,14 +135,14 @@ class Fewest:
         return replace(found, value=float(k), lower=least, notes=(*found.notes, note))
 
 
-def _needed(allowed: float, enough: int, few: list[tuple[int, Any]]) -> tuple[float, bool]:
+def _needed(allowed: float, enough: int, few: list[tuple[int, Any]]) -> Looked:
     """Return how many nonzeros it takes at least, and whether ``enough`` are as few as that.
 
     ``few`` are the solutions with fewer, the most nonzeros first: where the lower bound on the loss
     of one is above what is allowed, it takes one more.
     """
     needed = next((k + 1 for k, found in few if found.bound > allowed), 0)
-    return float(needed), needed >= enough
+    return Looked(float(needed), needed >= enough)
 
 
 def fewest_of(objective: Objective, constraints: tuple[Constraint, ...]) -> Fewest | None:

@@ -161,7 +161,8 @@ def deviance_explained(
     constant = _best_constant(loss, y, c, offset)
     if constant is None:
         return None
-    least = -float(np.dot(c, loss.conjugate(np.zeros_like(u), y)))
+    used = c > 0.0  # an infinite conjugate of an observation that does not count is nothing
+    least = -float(np.dot(c[used], loss.conjugate(np.zeros_like(u[used]), y[used])))
     if not np.isfinite(least):  # of a mean of zero that nothing keeps from being less
         return None
     null = loss.total(offset + constant, y, c)

@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemodel.driver import Outcome
 from sparsemodel.interfaces import FloatArray, SparseRegression
+from sparsemodel.modelling.run_options import within
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
@@ -31,7 +32,7 @@ def searched(
     last: Certificate | None,
     gap: float,
     time_limit: float | None,
-    show: Callable[[float, float, int, int], None],
+    show: Callable[[float, float, int, int], object],
     resume: Certificate | None,
 ) -> Certificate:
     """Return the certificate of a search over supports.
@@ -43,7 +44,8 @@ def searched(
     last
         What was certified before: a proof starts from its bound.
     show
-        Called with the objective, the bound, the number of nodes and of open ones.
+        Called with the objective, the bound, the number of nodes and of open ones; what it returns
+        ends the search if it is true.
     resume
         An earlier proof to go on from.
     """
@@ -51,8 +53,8 @@ def searched(
     from sparsemodel.certificates.proving.prove import prove as search
     from sparsemodel.certificates.proving.search import Snapshot
 
-    def listen(now: Snapshot) -> None:
-        show(now.value, now.bound, now.nodes, now.open)
+    def listen(now: Snapshot) -> object:
+        return show(now.value, now.bound, now.nodes, now.open)
 
     x, began = outcome.x, time.perf_counter()
     share = 1.0 if last is not None or form.region is None else _SHARE
@@ -111,6 +113,36 @@ def _otherwise(
         target=gap,
         time_limit=left,
     )
+
+
+def shortly(
+    prove: Callable[..., Certificate],
+    form: SparseRegression,
+    outcome: Outcome,
+    backend: str,
+    seconds: float,
+) -> Certificate:
+    """Return the certificate of a search that ends in so many seconds, or when it looks too long.
+
+    It uses compiled code that the machine has, whose loading is not counted, and compiles none.
+    """
+    from sparsemodel.certificates.proving.compiling import compiling_nothing, still_to_load
+    from sparsemodel.certificates.short_proof import hopeless
+    from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
+
+    too_long = hopeless(form)
+    with compiling_nothing():
+        if all(term.traits.gram for term in form.terms):
+            seconds += still_to_load()
+        with within(seconds):
+            return prove(
+                outcome,
+                backend,
+                gap=OPTIMAL_GAP,
+                time_limit=seconds,
+                show=lambda value, bound, nodes, _: too_long(value, bound, nodes),
+                resume=None,
+            )
 
 
 def _known_bounds(last: Certificate | None, x: FloatArray) -> CoefficientBounds | None:

@@ -33,12 +33,18 @@ class Use:
 _COEFFICIENTS = "coefficients by name are in .coefficients, those of each variable in .values"
 _FIT = "fit measures are in .summary(): r2, deviance_explained, accuracy, aic, bic, ..."
 _PROVED = ".status and .gap say what is known; problem.prove() proves it"
+_SHOWN = (
+    "write problem.certify().save('report.html'); sparsemodel.reporting.plots draws .coefficients"
+)
 _OF_THE_PROBLEM = "the problem has it: problem.certify(), problem.prove(), problem.explain()"
 _CHOSEN = "write .select('ebic') or .cross_validate(folds=5); each returns a solution with its .k"
 NAMES_OF_PATHS = {
     **dict.fromkeys(("best", "best_k", "choose", "ebic", "bic", "aic", "cv"), _CHOSEN),
     **dict.fromkeys(("values", "objectives", "fun"), "it is .objective; path.at(k) is a solution"),
-    **dict.fromkeys(("coef_", "coefs", "solutions", "predict"), "write path.at(k), a solution"),
+    **dict.fromkeys(
+        ("coef_", "coefs", "coefficients", "solution", "solutions", "predict"),
+        "write path.at(k), a solution",
+    ),
     **dict.fromkeys(("supports", "ks", "lambdas"), "these are .support, .k and .ridges"),
 }
 """What is written of a path, by the names that other packages have for it."""
@@ -59,6 +65,10 @@ class Fitted(Signposted):
         **dict.fromkeys(("time", "runtime", "solve_time", "seconds"), "it is in .timings"),
         **dict.fromkeys(("fitted", "fitted_values"), "write .predict(A), or (A @ w).value"),
         **dict.fromkeys(("residuals", "resid"), "write (A @ w - b).value"),
+        **dict.fromkeys(("selected", "features", "selected_features", "edges"), "it is .support"),
+        **dict.fromkeys(("plot", "report"), _SHOWN),
+        **dict.fromkeys(("n_iter", "n_iter_"), "it is .iterations"),
+        "w": "write w.value; .values has the values of every variable",
         "lower_bound": "it is .bound; problem.certify() looks for a better one",
         "predict_proba": "write .predict(new, kind='probability')",
         "pvalues": "there are none after a search; .summary() has errors that say so",
@@ -143,7 +153,7 @@ class Fitted(Signposted):
         classes = None if isinstance(use.predictor, ModelError) else use.predictor.classes
         if found.positive is None or classes is None:
             return found
-        return replace(found, positive=classes[-1])
+        return replace(found, positive=str(classes[-1]))
 
     def _asked(self, what: str) -> Use:
         if self.use is None:

@@ -10,13 +10,12 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from sparsemodel.compiler.plans.plan import Plan
-from sparsemodel.driver import LowerBound, Outcome, RunOptions, run
+from sparsemodel.driver import Looked, LowerBound, Outcome, RunOptions, run
 from sparsemodel.interfaces import DataError
 from sparsemodel.loading import uninterrupted
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.failures import answering
 from sparsemodel.modelling.results.solution import Solution
-from sparsemodel.modelling.run_options import within
 from sparsemodel.reporting.solve_log import solve_log
 
 T = TypeVar("T")
@@ -25,10 +24,7 @@ _SAME = 1e-9
 """Relative difference of two values of one point on the same data, at most."""
 
 _LOOK = (0.5, 2.0)
-"""Seconds that a look for a bound may take, at least and at most.
-
-Compiled code is not loaded within the least of them.
-"""
+"""Seconds that a look for a bound may take, at least and at most."""
 
 
 def solved(
@@ -106,23 +102,30 @@ def loaded() -> None:
         import sparsemodel.certificates.proving.prove  # noqa: F401
 
 
-def _looked(
-    compiled: CompiledProblem, outcome: Outcome, backend: str, seconds: float
-) -> tuple[float, bool]:
+def _looked(compiled: CompiledProblem, outcome: Outcome, backend: str, seconds: float) -> Looked:
     """Return the best bound that costs little, and whether it proves the outcome optimal.
 
     None, ``-inf``, where ``certify()`` would raise an error about the data, and where they have
     changed since: the point has another value then.
     """
     loaded()
+    from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
+
     try:
-        with answering("Looking for a bound"), within(seconds):
-            found = compiled.certify(outcome, backend, time_limit=seconds)
+        with answering("Looking for a bound"):
+            found = compiled.look(outcome, backend, seconds)
     except DataError:
-        return -np.inf, False
-    if abs(found.value - outcome.value) > _SAME * max(abs(found.value), abs(outcome.value)):
-        return -np.inf, False
-    return found.bound, found.claim.optimal
+        return Looked(-np.inf, False)
+    own = [c for c in found if np.array_equal(c.x, outcome.x)]
+    alike = max(abs(own[0].value), abs(outcome.value))
+    if abs(own[0].value - outcome.value) > _SAME * alike:
+        return Looked(-np.inf, False)
+    best = min(c.value for c in found)
+    return Looked(
+        max(c.bound for c in found if c.claim.optimal or c in own),
+        any(c.claim.optimal for c in own),
+        best if outcome.value - best > OPTIMAL_GAP * alike else np.inf,
+    )
 
 
 def with_readings(found: T, compiled: CompiledProblem, before: int | None) -> T:

@@ -88,9 +88,10 @@ class Solution(Documented, Fitted):
     def bound(self) -> float:
         """Return a valid lower bound on the optimum; ``-inf`` where none is known.
 
-        It is computed when it is first read. This takes at most as long as the solve did, with a
-        minimum of half a second and a maximum of two seconds. For data in files, on workers or
-        given as operators it is the bound that the run itself produced.
+        It is computed when it is first read, by a short proof, and if that does not close by
+        ``certify()``. Each takes at most as long as the solve did, with a minimum of half a second
+        and a maximum of two seconds. For data in files, on workers or given as operators it is the
+        bound that the run itself produced.
         """
         return self.lower.read().value
 
@@ -173,7 +174,9 @@ class Solution(Documented, Fitted):
             return "none is known; problem.certify() says why"
         known = f"{self.bound:.8g} (gap {max(self.gap, 0.0):.3g})"
         if self.lower.optimal:
-            return f"{known}; problem.certify() writes it down"
+            return f"{known}; problem.prove() returns the certificate"
+        if np.isfinite(self.lower.better):
+            return f"{known}; problem.prove() returns a better solution, {self.lower.better:.8g}"
         return f"{known}; problem.certify() looks for a better one"
 
     def _bars(self) -> Bars:

@@ -11,10 +11,10 @@ from sparsemodel.documents.documented import Documented
 from sparsemodel.documents.numbers import number, percent
 
 _SELECTED = (
-    "The errors take the support as if it had been known before. It was chosen by these "
-    "observations, so they are too small, and intervals and tests made of them promise too much "
-    "(Berk, Brown, Buja, Zhang and Zhao, Annals of Statistics 2013). Honest ones need observations "
-    "that had no part in the choice."
+    "The standard errors ignore that the support was selected with these observations. They are "
+    "too small, and intervals and p-values based on them are too optimistic (Berk, Brown, Buja, "
+    "Zhang and Zhao, Annals of Statistics 2013). Valid ones need observations that were not used "
+    "for the selection."
 )
 
 

@@ -228,24 +228,25 @@ class ExchangeModels:
         model, price = self._search(point), self._objective.cardinality.price
         return ExchangeSearch(model.rows, model.linear, most=most, price=price, at=model.tiled(1))
 
-    def runners_up(self, point: Point, many: int) -> tuple[IntArray, FloatArray] | None:
+    def runners_up(self, point: Point, many: int) -> tuple[IntArray, FloatArray, FloatArray] | None:
         """Return the supports that the model at ``point`` ranks next, and its minimisers on them.
 
-        The best first, ``(R, q)``, the free coordinates last. None where the model is not that of
-        single coordinates of a vector, or is corrected by lines.
+        The best first, ``(R, q)``, the free coordinates last, and how much higher the model rises
+        on each. None where it is not that of single coordinates of a vector, or is corrected by
+        lines.
         """
         search = self.search(point, point.support.size)
         if search is None or self.rare or self._shared is not None:
             return None
         here, free = search.solution()[0], self._objective.cardinality.free
-        supports, w = search.runners_up(many)
+        supports, w, rises = search.runners_up(many)
         rows, x = search.rows, w * search.rows.scale[supports]
         if free.size:
             before = rows.free_changes(here[None], point.x[here][None])
             moved = rows.free_changes(supports, x) - before
             supports = np.hstack([supports, np.broadcast_to(free, moved.shape)])
             x = np.hstack([x, point.x[free] + moved])
-        return supports, x
+        return supports, x, rises
 
     # ---- coordinates -------------------------------------------------------------------------
 

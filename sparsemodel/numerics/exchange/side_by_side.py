@@ -34,7 +34,12 @@ _NUMBERS, _AT_ONCE = 2**22, 2**18
 With 1000 rows and 20 coordinates an eighth of the ranked supports is looked at together; where that
 was all of them, a search of two digits ended 2.9 % higher."""
 RANKED = 96
-"""Supports that a model ranks next and that the objective judges."""
+"""Supports that a model ranks next and that the objective judges, at most."""
+_FIRST, _LITTLE, _RISES, _OVER = 16, 2**16, 8, 3.0
+"""Supports, or numbers of their columns, that are judged before it is asked whether others could be
+lower, of how many the model must have said that the objective is higher there, and how many times
+as much as on any of these it may say so in error. Of 682 such rankings (random problems with six
+losses) 197 had a lower one, always among those judged by this rule, which were 41 % of all."""
 
 
 def side_by_side(objective: Objective, size: int) -> int:
@@ -52,16 +57,21 @@ def side_by_side(objective: Objective, size: int) -> int:
 
 
 def lowest_first(
-    objective: RegressionObjective, bar: float, supports: IntArray, x: FloatArray
+    objective: RegressionObjective,
+    bar: float,
+    supports: IntArray,
+    x: FloatArray,
+    rises: FloatArray,
 ) -> IntArray:
     """Return the ``supports`` on which the objective comes below ``bar``, the lowest first.
 
     By a few Newton steps from the coordinates ``x`` on them, ``(R, q)``; those that promise too
-    little on the way are left behind.
+    little on the way are left behind. So are all others once a model, of which the ``rises`` above
+    ``bar`` increase, would have to be in error by much more than on any support before.
     """
-    rows = sum(term.design.shape[0] for term in objective.form.terms)
-    many = max(1, _AT_ONCE // max(1, rows * supports.shape[1]))
-    least = np.empty(len(supports))
+    numbers = max(1, sum(term.design.shape[0] for term in objective.form.terms) * supports.shape[1])
+    many = max(1, min(_AT_ONCE // numbers, max(_FIRST, _LITTLE // numbers)))
+    least, over = np.full(len(supports), np.inf), 0.0
     # Of data on a device no more comes over at a time than is looked at.
     far = any(is_elsewhere(term.design) for term in objective.form.terms)
     places, columns = _columns_of(objective, supports[:0] if far else supports)
@@ -71,7 +81,11 @@ def lowest_first(
         if far:
             here, columns = _columns_of(objective, supports[some])
         own = [whole[here] for whole in columns]
-        least[some] = _least(objective, bar, supports[some], x[some], own)
+        least[some], expected = _least(objective, bar, supports[some], x[some], own)
+        over = max(over, float(np.fmax.reduce(rises[some] - (expected - bar))))
+        told, left = np.sum(rises[: first + many] > 0.0), rises[first + many :]
+        if told >= _RISES and left.size and left[0] > _OVER * over:
+            break
     order = np.argsort(least, kind="stable")
     return np.asarray(supports[order[least[order] < bar]])
 
@@ -92,17 +106,17 @@ def _least(
     supports: IntArray,
     x: FloatArray,
     columns: list[FloatArray],
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
     """Return how low the objective comes on supports, at least where that is below ``bar``.
 
-    Each term has the ``columns`` of all supports, ``(R, q, n)``.
+    And where its minima are expected. Each term has the ``columns`` of all supports, ``(R, q, n)``.
     """
     form = objective.form
     terms = [_Batch(term, own, x) for term, own in zip(form.terms, columns, strict=True)]
     left, ridge = np.arange(len(supports)), form.ridge[supports]
     values = form.constant + 0.5 * np.einsum("rq,rq->r", ridge * x, x)
     values += sum(term.values() for term in terms)
-    least = values.copy()
+    least, expected = values.copy(), values.copy()
     for _ in range(_STEPS):
         objective.work.passes += 0.5 * supports[left].size / objective.shape[0]
         gradient, hessian = ridge * x, np.zeros((*x.shape, x.shape[1]))
@@ -111,6 +125,7 @@ def _least(
             term.add_derivatives(gradient, hessian)
         steps = _solved(hessian, gradient)
         promised = 0.5 * np.einsum("rq,rq->r", steps, gradient)
+        expected[left] = values - promised
         going = values - _PROMISED * promised < bar
         left, ridge, x, steps = left[going], ridge[going], x[going], steps[going]
         for term in terms:
@@ -119,7 +134,7 @@ def _least(
         least[left] = np.fmin(least[left], values)
         if not left.size:
             break
-    return np.asarray(least)
+    return np.asarray(least), np.asarray(np.fmin(least, expected))
 
 
 def _stepped(

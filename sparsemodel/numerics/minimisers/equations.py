@@ -90,8 +90,7 @@ class _Rows:
         parts, q = () if form.region is None else form.region.linear, support.size
         low, high = np.full(q, -np.inf), np.full(q, np.inf)
         if form.box is not None:
-            low = np.broadcast_to(form.box.lower, form.shape)[support]
-            high = np.broadcast_to(form.box.upper, form.shape)[support]
+            low, high = form.box.lower[support], form.box.upper[support]
         entries = [part.design.restrict(support).to_array() for part in parts]
         return cls(
             np.concatenate([*entries, np.eye(q)]),

@@ -278,10 +278,7 @@ def _free_of_bounds(
 def _sides(form: SparseRegression) -> tuple[FloatArray, FloatArray]:
     if form.box is None:
         return np.full(form.shape, -np.inf), np.full(form.shape, np.inf)
-    return (
-        np.broadcast_to(form.box.lower, form.shape),
-        np.broadcast_to(form.box.upper, form.shape),
-    )
+    return form.box.lower, form.box.upper
 
 
 def _aim(form: SparseRegression) -> float:

@@ -17,7 +17,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import (
 )
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
 from sparsemodel.certificates.dual_bounds.witness import evaluate, from_point
-from sparsemodel.certificates.proving.compiling import loadable
+from sparsemodel.certificates.proving.compiling import BOUNDS, loadable
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.certificates.statements.claims import relative_gap_of
 from sparsemodel.certificates.statements.objective_interval import Primal
@@ -72,7 +72,9 @@ def _search_within(
 ) -> Found:
     gap = relative_gap_of(at_point.upper, best.bound.value)
     large = form.sparsity.size > LIMIT
-    if gap <= _GAP or at_point.violations or large or objection(form) or not loadable(deadline):
+    if gap <= _GAP or at_point.violations or large or objection(form):
+        return _NOTHING
+    if not loadable(BOUNDS, deadline):
         return _NOTHING
     try:
         from sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled import compiling

@@ -32,7 +32,7 @@ from sparsemodel.certificates.precision_matrices.proving.record import (
 )
 from sparsemodel.certificates.precision_matrices.trivial import null_nats, scaled
 from sparsemodel.certificates.precision_matrices.verify_precision import check_shapes
-from sparsemodel.certificates.proving.compiling import loadable
+from sparsemodel.certificates.proving.compiling import GRAPHS, loadable
 from sparsemodel.certificates.proving.incumbent import Incumbent
 from sparsemodel.certificates.proving.node import Node
 from sparsemodel.certificates.proving.records.replay import Checked
@@ -124,7 +124,7 @@ def prove_precision(
     if at_root.interrupted and tree is not None:
         raise KeyboardInterrupt  # nothing is known yet of what the earlier proof says
     closed = first.open_share <= gap or not math.isfinite(first.bound)
-    late = at_root.interrupted or not fits or (tree is None and not loadable(deadline))
+    late = at_root.interrupted or not fits or (tree is None and not loadable(GRAPHS, deadline))
     if closed or late:
         return first
     at, known, check = evaluate_point(form, first.x), None, 0.0

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
-from sparsemodel.certificates.relaxation.regulariser import unit_of
 from sparsemodel.designs import DenseDesign, StackedDesign
 from sparsemodel.designs.dense import DenseColumns
 from sparsemodel.interfaces import (
@@ -37,7 +36,7 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
     are paid for in the constant, have at least their least sizes, and ``k`` is what they leave.
     """
     sparsity = form.sparsity
-    every = unit_of(form)
+    every = sparsity.unit_of
     unit, taken = every[coordinates], np.unique(every[inside])
     # By marks, as sorting all columns takes longer than a product with them; -1 has the last one.
     paid, present = np.zeros((2, sparsity.units + 1), dtype=bool)
@@ -53,8 +52,8 @@ def restricted(form: SparseRegression, coordinates: IntArray, inside: IntArray) 
     box = None
     if form.box is not None:
         inner = Box(
-            np.broadcast_to(form.box.lower, form.shape)[coordinates],
-            np.broadcast_to(form.box.upper, form.shape)[coordinates],
+            form.box.lower[coordinates],
+            form.box.upper[coordinates],
             None if form.box.least is None else form.box.least[coordinates],
         )
         box = held(inner, paid[unit])

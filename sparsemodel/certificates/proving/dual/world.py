@@ -13,7 +13,7 @@ from sparsemodel.certificates.arithmetic.scaling import Scaling, scaling
 from sparsemodel.certificates.dual_bounds.gains import forced_units
 from sparsemodel.certificates.proving.dual.subproblem import held
 from sparsemodel.certificates.relaxation.from_files import Models
-from sparsemodel.certificates.relaxation.regulariser import objection, unit_of
+from sparsemodel.certificates.relaxation.regulariser import objection
 from sparsemodel.certificates.statements.numbers import Rows, constraints_of
 from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.interfaces import (
@@ -118,7 +118,7 @@ class World:
     @classmethod
     def of(cls, form: SparseRegression, points: SparseRegression) -> World:
         """Choose the scaling."""
-        unit = unit_of(form)
+        unit = form.sparsity.unit_of
         if points.region is not None:
             near, mine = Near.find(form), Near.find(points)
             level = near and mine and Scaling(form, np.ones(form.sparsity.size), near)

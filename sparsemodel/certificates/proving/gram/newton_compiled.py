@@ -92,7 +92,7 @@ def _system(q, g, d, t, costs, prices, index, kind, signs, rates, widths, place)
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _change(t, left, kind, signs, rates, widths, place, right, along):  # type: ignore[no-untyped-def]
+def _change(t, left, kind, signs, rates, place, right, along):  # type: ignore[no-untyped-def]
     """Return how much ``t`` changes so that ``left`` of the budget is used; nan for nowhere."""
     held = False
     by_t, by_bound, by_t_along, by_bound_along = 0.0, 0.0, 0.0, 0.0
@@ -150,7 +150,7 @@ def newton_step(  # type: ignore[no-untyped-def]
     if not plain and linear > 0 and full < k:
         # The multiplier is part of the system: its row is the budget.
         substitute(lower, along)
-        change = _change(t, k - full, kind, signs, rates, widths, place[:inner], right, along)
+        change = _change(t, k - full, kind, signs, rates, place[:inner], right, along)
         if np.isnan(change):
             return -1.0
         change = max(change, floor - t)

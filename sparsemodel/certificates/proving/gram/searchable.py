@@ -19,7 +19,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.slopes_of_equations
     relaxed_slopes,
 )
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LARGE
-from sparsemodel.certificates.proving.compiling import compilable
+from sparsemodel.certificates.proving.compiling import BOUNDS, compilable, loadable
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.statements.numbers import norms_of, rows_of
 from sparsemodel.interfaces import FloatArray, SparseRegression
@@ -54,7 +54,7 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
     if sparsity.size > LARGE:
         out.append(f"there are {sparsity.size} coordinates, and it is for at most {LARGE}")
     if box is not None:
-        low, high = (np.broadcast_to(side, form.shape) for side in (box.lower, box.upper))
+        low, high = box.lower, box.upper
         if np.any(np.isfinite(low[sparsity.free]) | np.isfinite(high[sparsity.free])):
             out.append("a coordinate that is always in has bounds")
         if np.any((low > 0.0) | (high < 0.0)):
@@ -96,6 +96,8 @@ def _relaxed(
     seen: Survey, x: FloatArray, deadline: float | None
 ) -> tuple[Survey, CoefficientBounds | None]:
     """Return a survey with slopes for which bounds on the coefficients say much, and the bounds."""
+    if not loadable(BOUNDS, deadline):
+        return seen, None
     end = _share(deadline)
     held, quadratic, best = seen.multipliers, Quadratic.of(seen.below), None
     other = None if held is None else priced(seen, replace(held, slopes=0.0 * held.slopes))
@@ -120,6 +122,8 @@ def _at_level(seen: Survey, deadline: float | None) -> CoefficientBounds | None:
     """Return bounds on the coefficients of all points that are no worse; None for none."""
     form = seen.form
     if seen.multipliers is None or not compilable() or objection(form, everywhere=True):
+        return None
+    if not loadable(BOUNDS, deadline):
         return None
     found = from_data(form, seen.at_point, work=WORK, deadline=_share(deadline), everywhere=True)
     return None if isinstance(found, str) else found

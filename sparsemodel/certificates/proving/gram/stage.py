@@ -141,7 +141,6 @@ class Gram:
         """Compute what is shared, O(n p^2) where ``quadratic`` is not known yet."""
         sparsity, box = form.sparsity, form.box
         loose = form.ridge[sparsity.free] == 0.0
-        box = None if box is None else wide_box(box, form.shape)
         return cls(
             form=form,
             q=Quadratic.of(form) if quadratic is None else quadratic,
@@ -157,22 +156,17 @@ class Gram:
 
         Without those bounds, only in the box ``declared``, slopes may be others.
         """
-        wide = replace(self, box=None if declared is None else wide_box(declared, self.form.shape))
+        wide = replace(self, box=declared)
         return replace(self, q=replace(self.q, prices=None, bare=None), wide=wide)
 
     def compiled(self) -> Any:
         """Return the compiled solver of nodes; what compiling takes does not count as search."""
         began = time.perf_counter()
-        from sparsemodel.certificates.proving.gram.node_compiled import solve_node
+        from sparsemodel.certificates.proving.gram.node_compiled import compiling, solve_node
 
+        compiling()
         self.delay += max(time.perf_counter() - began - LOADING, 0.0)
         return solve_node
-
-
-def wide_box(box: Box, shape: tuple[int, ...]) -> Box:
-    """Return a box with bounds for every coordinate."""
-    low, high = (np.broadcast_to(side, shape) for side in (box.lower, box.upper))
-    return Box(low, high, box.least)
 
 
 @final

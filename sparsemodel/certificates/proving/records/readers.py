@@ -21,9 +21,7 @@ from sparsemodel.certificates.dual_bounds.witness import extracted
 from sparsemodel.certificates.proving.gram import enumeration
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
 from sparsemodel.certificates.proving.gram.searchable import objections
-from sparsemodel.certificates.proving.gram.stage import wide_box
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant
-from sparsemodel.certificates.relaxation.regulariser import unit_of
 from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.interfaces import (
     CertificateError,
@@ -77,9 +75,7 @@ class GramReader(Reader):
         self._counted, free = np.flatnonzero(sparsity.counted), sparsity.free
         self._balanced = free[form.ridge[free] == 0.0]
         self._always = np.setdiff1d(free, self._balanced)
-        box, wider = form.box, (wide or form).box
-        self._box = None if box is None else wide_box(box, form.shape)
-        self._wider = None if wider is None else wide_box(wider, form.shape)
+        self._box, self._wider = form.box, (wide or form).box
         self._stages = [self._stage(q, stage) for stage in stages]
 
     def _stage(self, q: Quadratic, stage: Any) -> tuple[Any, FloatArray]:
@@ -210,7 +206,7 @@ class DualReader(Reader):
 
 def _alive(form: SparseRegression, status: Any) -> Any:
     """Return the coordinates of units that are not out, and the free ones."""
-    return np.append(status != OUT, True)[unit_of(form)]
+    return np.append(status != OUT, True)[form.sparsity.unit_of]
 
 
 def _stage(stage: Any, size: int) -> tuple[Any, FloatArray]:

@@ -25,7 +25,6 @@ from sparsemodel.certificates.proving.records.readers import (
     indices,
 )
 from sparsemodel.certificates.proving.records.writing import KIND
-from sparsemodel.certificates.relaxation.regulariser import unit_of
 from sparsemodel.interfaces import (
     Cardinality,
     CertificateError,
@@ -165,7 +164,7 @@ def _upgraded(form: SparseRegression, tree: Any) -> dict[str, Any]:
         return {**tree, "kind": KIND, "gram": False, "boxed": True}
     if kind is not None:
         raise ValueError("the tree is of another kind of proof")
-    unit = unit_of(form)
+    unit = form.sparsity.unit_of
     nodes = []
     for record in tree["nodes"]:
         new = dict(record)

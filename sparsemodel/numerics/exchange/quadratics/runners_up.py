@@ -51,12 +51,12 @@ def far_from(likeness: float, *, exact: bool = True) -> float:
     return next((times for most, times in pairs if likeness <= most), np.inf)
 
 
-def runners_up(here: Exchanges, many: int) -> tuple[IntArray, FloatArray]:
-    """Return ``many`` supports that come next after the only one of ``here``, and their minimisers.
+def runners_up(here: Exchanges, many: int) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return ``many`` supports that come next after the only one of ``here``, the best first.
 
-    ``(R, k)`` coordinates and scaled values: a third are the best one exchange away, a third the
-    best others that one exchange leads to from those, and a third from these. Of many columns,
-    among those that promise most.
+    ``(R, k)`` coordinates, scaled values of their minimisers, and how much higher their minima are:
+    a third are the best one exchange away, a third the best others that one exchange leads to from
+    those, and a third from these. Of many columns, among those that promise most.
     """
     among = promising(here)
     few, pool = (here, here.columns) if among is None else among
@@ -71,8 +71,10 @@ def runners_up(here: Exchanges, many: int) -> tuple[IntArray, FloatArray]:
             break
         batch = few.tiled(1)
         batch.reset_all(members[:parents])
-    supports, w = _minimised(few, np.sort(chosen[:many], axis=1))
-    return (supports if pool is None else pool[supports]), w
+    supports, w, explained = _minimised(few, np.sort(chosen[:many], axis=1))
+    order = np.argsort(-explained, kind="stable")
+    supports, rises = supports[order], 0.5 * (few.explained[0] - explained[order])
+    return (supports if pool is None else pool[supports]), w[order], rises
 
 
 @final
@@ -219,13 +221,18 @@ def _names(codes: IntArray, members: IntArray) -> IntArray:
     return np.asarray(codes[members].sum(axis=1), dtype=np.int64)
 
 
-def _minimised(few: Exchanges, supports: IntArray) -> tuple[IntArray, FloatArray]:
-    """Return supports whose coordinates do not depend on each other, with their minimisers."""
+def _minimised(few: Exchanges, supports: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return supports whose coordinates do not depend on each other, with their minimisers.
+
+    And with what these explain.
+    """
     used, places = np.unique(supports, return_inverse=True)
     places = places.reshape(supports.shape)
     coordinates = few.coordinates(used)
     block = few.rows.among(coordinates).rows(np.arange(used.size))
     inside = block[places[:, :, None], places[:, None, :]]
     inverse, safe = safe_inverses(inside, few.guard)
-    w = (inverse @ few.linear[0, coordinates[places]][:, :, None])[:, :, 0]
-    return supports[safe], w[safe]
+    linear = few.linear[0, coordinates[places]]
+    w = (inverse @ linear[:, :, None])[:, :, 0]
+    explained = np.einsum("rk,rk->r", linear, w)
+    return supports[safe], w[safe], explained[safe]

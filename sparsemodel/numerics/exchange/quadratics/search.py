@@ -340,7 +340,7 @@ class ExchangeSearch:
         self._current.reset(np.searchsorted(chosen, everything.members[0]))
         return offers
 
-    def runners_up(self, many: int) -> tuple[IntArray, FloatArray]:
+    def runners_up(self, many: int) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return the supports that come next after this one; see the function."""
         return runners_up(self._current, many)
 
