@@ -138,8 +138,9 @@ def _(
     name = None if role is None else candidates.best(role)
     if name is None:
         alone = candidates.stage(finish, f"{candidates.purpose(finish)}; {_ALONE}", share=share)
-        opening = candidates.best(Role.RECOVERY)
-        if opening is not None and not candidates.quick and _undetermined(form):
+        other_start = not candidates.quick and _undetermined(form)
+        opening = candidates.best(Role.RECOVERY) if other_start else None
+        if opening is not None:
             after = candidates.stage(finish, "", "last", share=share)
             return Choice((alone, candidates.stage(opening, _FEW_ROWS), after))
         if not _at_the_limit(form):

@@ -356,7 +356,8 @@ class Affine(AffineLike):
         other = as_ours(taken(other))
         if isinstance(other, AffineLike):
             one, two = _of_one_length(self, other.as_affine())
-            check_rows(self.labels, two.labels, f"The rows of {two}")
+            if two.labels is not None:  # an expression takes long to write
+                check_rows(self.labels, two.labels, f"The rows of {two}")
             out = Affine(one.pieces + two.pieces, _add(one.offset, two.offset))
         elif not isinstance(other, Quantity) and type(other).__module__.startswith("sparsemodel."):
             raise ModelError(
