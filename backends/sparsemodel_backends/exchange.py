@@ -349,8 +349,8 @@ def _further(
     little = few and size * search.rows.size <= _PRICES and not sparsity.price
     if not (little and rounds.done and cheap_columns(objective)):
         return False
-    width = None if size <= _FEW else _KEPT
-    beam = SupportBeam(search.rows, search.linear, size + 1, over, width=width, entries=_NUMBERS)
+    kept = {"entries": _NUMBERS} if size <= _FEW else {"width": _KEPT}
+    beam = SupportBeam(search.rows, search.linear, size + 1, over, **kept)
     for many in range(1, size + 2):
         beam.grow(many)
         if size > _FEW:
