@@ -191,10 +191,10 @@ def test_a_search_that_was_stopped_goes_on_from_its_file(tmp_path: Any) -> None:
 
 
 def test_a_proof_says_what_ended_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    form = graph(5, 8, 40, 8)
+    form, closed = proved()
     x = precision_objective(form).origin().x
-    assert prove_precision(form, x).proof["summary"]["ended"] == "closed"
-    monkeypatch.setattr(proof_of_graph, "LIMIT", 4 * (36 + 16))
+    assert closed.proof["summary"]["ended"] == "closed"
+    monkeypatch.setattr(proof_of_graph, "LIMIT", 4 * (21 + 16))
     full = prove_precision(form, x)
     assert full.proof["summary"]["ended"] == "the file has no room for more nodes"
     assert full.proof["summary"]["open"] > 0
@@ -215,7 +215,7 @@ def test_a_search_uses_what_was_compiled_before_it() -> None:
     """Compiling for other types in the middle of a search would count as search."""
     form = graph(3, 6, 12, 3)
     x = precision_objective(form).origin().x
-    assert prove_precision(form, x, gap=1e-6).proof is not None
+    assert prove_precision(form, x, gap=1e-6, progress=lambda at: at.nodes >= 20).proof is not None
     assert len(getattr(ascent_compiled.ascend, "signatures", "1")) == 1
 
 
@@ -251,9 +251,9 @@ def test_a_proof_of_a_graph_that_is_stopped_at_any_time_is_one(monkeypatch):
                 patched.setattr(proof_of_graph, name, interrupted)
             else:
                 patched.setattr(ascent, "dual_value", interrupted)
-            proof = prove_precision(form, x)
+            proof = prove_precision(form, x, progress=lambda at: at.nodes >= 6)
             with pytest.raises(KeyboardInterrupt):  # which leaves the caller with the earlier proof
-                prove_precision(form, x, resume=short)
+                prove_precision(form, x, resume=short, progress=lambda at: at.nodes >= 6)
         assert proof.proof is None
         assert proof.claim is not Claim.OPTIMAL
         verify_precision(proof, form)

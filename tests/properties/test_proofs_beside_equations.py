@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from dataclasses import replace
 from pathlib import Path
@@ -59,7 +60,7 @@ def checked(certificate: Certificate, problem: Posed, folder: Path) -> None:
     assert main([str(folder / "c.json"), str(folder / "d.npz")]) == 0
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_proofs_beside_equations_are_those_of_all_supports(seed: int, tmp_path: Path) -> None:
     r = np.random.default_rng([7, seed])
     n, equations, groups = int(r.integers(6, 14)), 1 + seed % 2, 1 + (seed % 3 == 2)
@@ -102,6 +103,7 @@ def test_a_bound_beside_an_equation_uses_the_slopes_of_the_relaxation() -> None:
     assert certificate.relative_gap < 0.4  # 53.6 % with the slopes at zero
 
 
+@functools.cache
 def bounded_at_a_level() -> tuple[Posed, Certificate]:
     problem = posed(2, 30, 40, 2, groups=2)
     problem[0].solve()

@@ -135,7 +135,7 @@ def test_a_proof_without_time_still_has_the_bound_of_the_certificate(loss, first
     certificate = reference.certify()
     tried = declared() if not first else reference
     tried.solve("gp")
-    proof = tried.prove(time_limit=0.01 if first else 5.0)
+    proof = tried.prove(time_limit=0.01 if first else 2.0)
     assert proof.bound >= certificate.bound - (0.0 if first else 1e-4 * abs(certificate.bound))
     verify(proof, tried.form)
 

@@ -27,9 +27,8 @@ def assert_no_faults(problems: int, **options: object) -> None:
     assert tally.compared > tally.bounded > 0.4 * problems
 
 
-@pytest.mark.parametrize("first", range(0, 50, 25))
-def test_fifty_small_problems(first: int):
-    assert_no_faults(25, first=first, seed=7, small=True)
+def test_thirty_small_problems():
+    assert_no_faults(30, first=20, seed=7, small=True)
 
 
 @pytest.mark.slow

@@ -14,8 +14,8 @@ from sparsemodel.testing.instances.sabotage import Fuse, SabotagedDesign, interr
 from sparsemodel.testing.instances.subject import Subject
 from sparsemodel.testing.report import Refusal, check, check_close
 
-_LONG = 2000
-"""Iterations of runs that are compared, at most: with a limit all of them may go another way."""
+_LONG = 200
+"""Iterations of runs that are compared, at most; for all of them, as a limit may change the way."""
 
 
 def interrupted_returns_the_best(subject: Subject, instance: Instance) -> None:
