@@ -32,7 +32,6 @@ from sparsemodel.numerics import (
     quadratic_of,
     telling,
 )
-from sparsemodel.numerics.budget import TOO_LONG
 
 _WORK = 2**24
 """Prices between two looks at the callback, about."""
@@ -67,9 +66,6 @@ _LITTLE, _LIKELY = 2**17, 3.0
 """Numbers of a design up to which that is no such matter under equations, and how many times as
 long a search within bounds goes on that has improved. Of 64 problems with either 4 ended 1 to 60 %
 higher without."""
-_IN_VAIN, _WIDE = 60.0 * 1e-8, 4096
-"""Forecast CPU seconds of perturbations in vain for each price of the exchanges that they make,
-with so many columns at most."""
 
 
 @final
@@ -136,7 +132,8 @@ class Exchange(IterativeBackend[ExchangeState]):
     7 for each local optimum found, if none is better and every exchange costs half of what any
     other coordinate gains, and after 14 if it costs a tenth.
 
-    **Perturbations** read almost no data, and some are searched side by side. Before a search of 16
+    **Perturbations** read almost no data, and some are searched side by side; more are made where
+    they end at many different supports. Before a search of 16
     units or more ends, 2, 4, 8, ... units are removed one after the other and replaced. The best
     supports of all sizes up to one more are searched before one of at most six units that are
     correlated with others by more than 0.6 ends, or of any number if perturbations ended at eight
@@ -215,20 +212,16 @@ class Exchange(IterativeBackend[ExchangeState]):
         if not exactly_priced(objective):
             over = context.limits.expired
             trials = ExchangeTrials(objective, context.restricted, self.candidates, over)
-            plain = sparsity.groups is not None and sparsity.plain
-            exact = objective.quadratic and plain and not objective.form.constrained
-            little = observations(objective) * objective.shape[0] <= _LITTLE
-            quick = trials.models.searchable or (little and objective.form.region is not None)
-            share = _GROUPED if exact else _DEAR if quick else _DEARER
-            share = 1.0 if trials.models.rare else share  # for two models
-            point, rounds = trials.debiased(point), Rounds(share * effort, self.rounds, patience)
-            return ExchangeState(point, trials, rounds)
+            effort *= _share(objective, trials)
+            varied = effort if trials.varied else 0.0
+            rounds = Rounds(effort, self.rounds, patience, varied)
+            return ExchangeState(trials.debiased(point), trials, rounds)
         most = min(sparsity.budget, sparsity.units)
         rows, linear = quadratic_of(objective)
         search = ExchangeSearch(rows, linear, most=most, price=sparsity.price)
         search.start(point.support[sparsity.counted[point.support]])
-        effort *= 1.0 if timed or effort > 1.0 else _affordable(objective)
-        return ExchangeState(point, search, Rounds(effort, self.rounds))
+        k, p = (0, 0) if timed or effort > 1.0 else (most, objective.shape[0])
+        return ExchangeState(point, search, Rounds.of_quadratic(effort, self.rounds, k, p))
 
     def step(self, objective: Objective, state: ExchangeState, context: Context) -> ExchangeState:
         if isinstance(state.search, ExchangeSearch):
@@ -266,10 +259,16 @@ class Exchange(IterativeBackend[ExchangeState]):
         return state.decrease
 
 
-def _affordable(objective: Objective) -> float:
-    """Return the share of the usual perturbations in vain of a quadratic that there is time for."""
-    k, p = min(objective.cardinality.budget, objective.cardinality.units), objective.shape[0]
-    return min(1.0, TOO_LONG / max(_IN_VAIN * k * k * min(p, _WIDE), 1e-3))
+def _share(objective: Objective, trials: ExchangeTrials) -> float:
+    """Return the effort of a search that the objective judges, beside one of a quadratic."""
+    sparsity, form = objective.cardinality, objective.form
+    if trials.models.rare:  # for two models
+        return 1.0
+    plain = sparsity.groups is not None and sparsity.plain and not form.constrained
+    if plain and objective.quadratic:
+        return _GROUPED
+    little = form.region is not None and observations(objective) * objective.shape[0] <= _LITTLE
+    return _DEAR if trials.models.searchable or little else _DEARER
 
 
 def _settled(state: ExchangeState, point: Point, effort: float, *, proving: bool) -> bool:

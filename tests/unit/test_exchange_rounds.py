@@ -100,3 +100,25 @@ def test_a_search_does_not_end_where_it_has_just_improved() -> None:
     assert not rounds.enough, "nothing is known of what lies around the better support"
     rounds.count([b"a"], better=False)
     assert rounds.enough
+
+
+def test_searches_with_many_ends_go_on_longer() -> None:
+    """Six in vain for each end, up to a limit; by default none for it."""
+    for varied, done in ((0.0, 40), (0.5, 160), (1.0, 320)):
+        rounds = Rounds(1.0, 10_000, varied=varied)
+        while not rounds.enough:
+            rounds.count([rounds.done.to_bytes(4, "little")], better=False)
+        assert rounds.done == done
+    rounds = Rounds(1.0, 10_000, varied=1.0)
+    while not rounds.enough:
+        rounds.count([bytes([rounds.done % 20])], better=False)
+    assert rounds.done == 120
+
+
+def test_many_ends_ask_for_no_more_where_searches_take_long() -> None:
+    few, many = (Rounds.of_quadratic(1.0, 10_000, k, 2000) for k in (10, 60))
+    for rounds in (few, many):
+        while not rounds.enough:
+            rounds.count([rounds.done.to_bytes(4, "little")], better=False)
+    assert few.done == 320
+    assert many.done == 40
