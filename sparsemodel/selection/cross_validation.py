@@ -29,7 +29,7 @@ class CrossValidation:
     place: tuple[int, int]
     """Those of the chosen ``k`` and ridge."""
     stop: Stop = Stop.CONVERGED
-    """Whether a time limit ended paths early."""
+    """Whether a time limit ended paths early, or Ctrl-C left out folds."""
 
     @property
     def k(self) -> int:
@@ -81,7 +81,8 @@ def cross_validate(
     Notes
     -----
     Each path has an equal share of the time that is left, and ends where it is when that is over.
-    What a path did not reach is not followed further in others, and is not chosen. The test over
+    What a path did not reach is not followed further in others, and is not chosen. On Ctrl-C the
+    folds that were finished are what is chosen by, if there are two. The test over
     observations needs the same candidates in all folds; where they differ it is that over folds.
     """
     labels = fold_labels(observed[0], folds, random_numbers(seed))
@@ -93,8 +94,14 @@ def cross_validate(
         kept = [part != number for part in labels]
         here = how
         for column, one in enumerate(counted(observed, "ridge") if observed[1:] else observed):
-            with sharing(left):
-                points, _, ended = one.solutions(kept, ks[: reached[-1]], here)
+            try:
+                with sharing(left):
+                    points, _, ended = one.solutions(kept, ks[: reached[-1]], here)
+            except KeyboardInterrupt:
+                if row < 2:
+                    raise
+                stop = Stop.INTERRUPTED
+                break
             if ended.requested:
                 _enough(points, row, numbers.size)
                 stop = ended
@@ -102,6 +109,9 @@ def cross_validate(
             reached.append(len(points))
             losses[row, : len(points), column] = one.held_out_losses(kept, points)
             here = replace(how, near=points)
+        if stop is Stop.INTERRUPTED:  # the folds before are what there is
+            losses = losses[:row]
+            break
         fall = observed[-1].held_out_falls(kept, points) if np.ndim(folds) == 0 else None
         falls += [] if fall is None else [fall]
     # The paths of the first fold may be longer, and their directions those of more candidates.
@@ -110,7 +120,9 @@ def cross_validate(
         losses[:, : reached[-1]],
         one_standard_error=one_standard_error,
         null=int(ks[0]) == 0,
-        held=Held.of(falls, observed[0].count) if falls and same else None,
+        held=Held.of(falls, observed[0].count * len(losses) / numbers.size)
+        if falls and same
+        else None,
     )
     return CrossValidation(np.array(ks), losses, place, stop)
 

@@ -133,6 +133,24 @@ def test_ctrl_c_inside_a_fold_ends_the_cross_validation(monkeypatch: pytest.Monk
         path.cross_validate(folds=3, time_limit=50.0)
 
 
+def test_ctrl_c_keeps_the_folds_that_were_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _regression().path(range(4))
+    whole = path.cross_validation(folds=4)
+    begun: list[object] = []
+    solutions = RegressionObservations.solutions
+
+    def interrupted(*given: Any) -> Any:
+        begun.append(given)
+        if len(begun) == 4:
+            raise KeyboardInterrupt
+        return solutions(*given)
+
+    monkeypatch.setattr(RegressionObservations, "solutions", interrupted)
+    found = path.cross_validation(folds=4)
+    assert found.stop is Stop.INTERRUPTED
+    np.testing.assert_array_equal(found.losses, whole.losses[:3])
+
+
 def _watched(
     monkeypatch: pytest.MonkeyPatch, seconds: list[float], reached: list[int]
 ) -> tuple[list[float | None], list[int]]:

@@ -241,7 +241,8 @@ class Path(Documented, Signposted):
         -------
         PathSolution
             ``scores`` are the mean held-out losses at all ``k`` (and ridges), nan where a fold did
-            not reach them; ``stop`` says whether the time limit ended it.
+            not reach them; ``stop`` says whether the time limit ended it, or Ctrl-C: then folds
+            that were finished count, if there are two.
 
         Raises
         ------
