@@ -203,8 +203,8 @@ class Design(ABC):
         unit = np.zeros(p)
         for j in range(p):
             unit[j] = 1.0
-            column = self.matvec(unit)
-            out[j] = self.rmatvec(column if h is None else h * column)
+            column = self.matvec_in_double(unit)
+            out[j] = self.rmatvec_in_double(column if h is None else h * column)
             unit[j] = 0.0
         return (out + out.T) / 2.0
 
@@ -214,8 +214,8 @@ class Design(ABC):
         if h is not None:
             columns *= h[:, None]
         if rows.size == 1:  # a product with a vector is quicker than with one column
-            return self.rmatvec(columns[:, 0])[None]
-        return self.rmatvec(columns).T
+            return self.rmatvec_in_double(columns[:, 0])[None]
+        return self.rmatvec_in_double(columns).T
 
     def to_array(self) -> FloatArray:
         """Return the entries, shape ``(n, p)``. Meant for restricted designs (O(n |support|))."""

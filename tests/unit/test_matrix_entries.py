@@ -228,3 +228,13 @@ def test_rows_whose_entries_have_bounds_are_certified(seed: int) -> None:
     for certificate in (problem.certify(), problem.prove()):
         assert certificate.value == pytest.approx(best, rel=1e-9)
         assert best * (1 - 1e-4) <= certificate.bound <= best * (1 + 1e-12)
+
+
+def test_bounds_of_entries_in_single_precision_are_no_higher_than_the_optimum() -> None:
+    rng = np.random.default_rng(0)
+    a = np.round(rng.standard_normal((6, 5)), 2).astype(np.float32)
+    y = np.column_stack([a[:, 0] + 0.3 * rng.standard_normal(6), rng.standard_normal(6)])
+    W = sm.Variable((5, 2), name="W")
+    goal = sm.minimize(sm.squared_loss(a @ W, y) + sm.ridge(W, 1.0))
+    certificate = sm.Problem(goal, sm.card(W) <= 2).prove(gap=1e-7)
+    assert certificate.claim.optimal

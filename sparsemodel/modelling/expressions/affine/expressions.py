@@ -155,9 +155,8 @@ class AffineLike(Symbolic, ABC):
         )
         if isinstance(design, Parameter) or offset is None:
             return Affine(pieces)
-        return Affine(
-            pieces, design.matvec_in_double(np.broadcast_to(np.float64(offset), shape).copy())
-        )
+        known = np.broadcast_to(np.float64(offset), shape).copy()
+        return Affine(pieces, design.matvec_in_double(known))
 
     def __getitem__(self, key: Any) -> Any:
         raise ModelError(
