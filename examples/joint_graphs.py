@@ -55,5 +55,5 @@ for grower, (values, marker) in enumerate(zip(strengths, "os^", strict=True)):
     ax.plot(values[order], range(len(ends)), marker, label=f"grower {'ABC'[grower]}")
 ax.set_yticks(range(len(ends)), [" -- ".join(ends[i]) for i in order])
 ax.set_xlabel("partial correlation")
-ax.legend()
+ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
 plt.show()

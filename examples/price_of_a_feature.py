@@ -26,7 +26,7 @@ for price in (0.1, 0.01, 0.001):
     gamma.value = price
     solution = problem.solve()
     explained = 1 - np.mean((X @ w.value - y) ** 2)
-    print(f"{price:5g} each: {solution.indices.size} entries explain {explained:.0%}")
+    print(f"{price:5g} each: {solution.indices.size} selected explain {explained:.0%}")
 
 # %%
 # Coefficients are changes of the logarithm of the price, for one standard deviation of the entry.

@@ -30,6 +30,8 @@ print(f"{len(found & set(springs))} of {len(springs)} springs found")
 print(problem.prove(time_limit=10).headline())
 
 limit = np.abs(stiffness).max()
-for axis, matrix in zip(plt.subplots(1, 2, figsize=(8, 4))[1], (stiffness, K.value), strict=True):
+shown = {"true": stiffness, "estimated": K.value}
+for axis, (title, matrix) in zip(plt.subplots(1, 2, figsize=(8, 4))[1], shown.items(), strict=True):
     axis.imshow(matrix, cmap="RdBu", vmin=-limit, vmax=limit)
+    axis.set(title=title, xlabel="mass", ylabel="mass")
 plt.show()

@@ -121,57 +121,49 @@ class Exchange(IterativeBackend[ExchangeState]):
 
     Notes
     -----
-    Quadratics without constraints: ``k`` passes at most for the first support (as one product of
-    matrices where all of ``H`` is formed), half a pass for a column that enters for the first
-    time, :math:`O(k p)` for an exchange; ``8 k p`` bytes and as many for each column ever seen.
-    Where no exchange is left, two together are looked at, those that begin with the best single
-    ones, if there are ten observations for each unit; a support from which they cost much is not
-    perturbed with the usual effort. Then a short proof is tried, if the context offers one
-    (``Context.proof``); a proved support is not perturbed. Nor is one that stands out: every
-    exchange costs five times what any other coordinate gains, and no member is correlated with one
-    outside by more than 0.9 (2.5 times up to 0.8, 0.75 times up to 0.4), in the model where
-    that is not exact. Where prices are exact perturbations end early if every exchange costs half
-    of what any other coordinate gains, or a tenth, after 7 of them, or 14, for each of their ends,
-    if none of those is better.
-    Perturbations read next to no data, and some are searched side by side. Before a search of 16
-    units or more ends, 2, 4, 8, ... are taken out one after the other and replaced; before one of
-    six or fewer that are correlated with others by more than 0.6, or of any where perturbations
-    have ended at eight supports, the best supports of all sizes up to one more are searched side by
-    side. Where units have a price supports of up to three units more and fewer are perturbed, too.
-    Where there are fewer observations than units, two to four for each that may be chosen, and a
-    support leaves next to nothing, another may fit exactly: small problems are then perturbed five
-    times as long. With many columns those that promise most are priced, and all of them before the
-    search ends. Perturbations draw from even fewer, whose matrix alone is formed, as long as they
-    end at one support; from then on from three times as many, or from all where members resemble
-    others by more than 0.9.
+    *How plans are chosen* in the documentation has the numbers of most of these rules.
 
-    Other losses, groups, constraints and several limits: the same prices from the second-order
-    model at the minimiser (with blocks for groups, steps held by bounds), then the best
-    ``candidates`` are minimised on their support and the first that lowers the objective is kept.
-    Groups stand out where every exchange costs twice what another group gains and no combination of
+    **Cost**, of quadratics without constraints. The first support takes at most ``k`` passes (one
+    product of matrices if all of ``H`` is formed), a column that enters for the first time half a
+    pass, an exchange :math:`O(k p)`. Memory: ``8 k p`` bytes, and ``8 p`` for each column seen.
+
+    **After a descent** pairs of exchanges are evaluated, then a short proof is tried, if the
+    context offers one (``Context.proof``). A support is not perturbed if it is proved, if it stands
+    out (removing any unit costs a multiple of what any other gains), or if all pairs cost much.
+    Groups stand out if every exchange costs twice what another group gains and no combination of
     their columns is correlated with one of a group outside by more than 0.9 (the same up to 0.8,
-    0.75 times up to 0.6, 0.3 up to 0.5, 0.15 up to 0.4).
-    Where none is, and the support does not stand out, the 96 supports that the model ranks next, up
-    to three exchanges away, are minimised side by side by a few Newton steps, and the search goes
-    on from the best two that are better; not where two exchanges together cost much in the model
-    and one costs .2 of what another coordinate gains (.2 and .05 of it with a logistic loss). That
-    takes the place of perturbations up to 4 units, or 6, or of any number, where every exchange
-    costs .2 or .6 of what any other coordinate gains.
-    Columns of few observations (sparse data) are moved far from the point of the model: what the
-    loss changes by along each coordinate alone corrects it, and searches take turns with the
-    corrected model and the other.
-    The columns of a matrix variable share one curvature in the model, as if the observations were
-    alike (multinomial losses): most perturbations are then judged by the objective, and before a
-    descent ends what comes nearest is tried though the model promises nothing.
-    Where less than a hundredth of the objective at zero is left, as with separable classes, models
-    say little of other supports: before the search ends, exchanges go on from a support grown from
-    nothing, from one of GraSP and one of IIHT, and perturbations from the best of them if it is
-    better; units are then exchanged for those that promise most at the minimiser without them. So
-    they are, after GraSP alone, where the model promises an exchange that the objective refuses. A
-    descent in a model that leads no lower halves the next; perturbations end after five seconds in
-    vain by forecast.
-    Under constraints, which link units, and with room left a search also begins with all units,
-    of which half leave at a time.
+    0.75 times up to 0.6, 0.3 up to 0.5, 0.15 up to 0.4). With exact prices perturbations end after
+    7 for each local optimum found, if none is better and every exchange costs half of what any
+    other coordinate gains, and after 14 if it costs a tenth.
+
+    **Perturbations** read almost no data, and some are searched side by side. Before a search of 16
+    units or more ends, 2, 4, 8, ... units are removed one after the other and replaced. The best
+    supports of all sizes up to one more are searched before one of at most six units that are
+    correlated with others by more than 0.6 ends, or of any number if perturbations ended at eight
+    supports. With an L0 penalty, sizes up to three larger or smaller are tried as well. With two to
+    four observations for each unit that may be chosen, and fewer than units, another support may
+    fit exactly: small problems are then perturbed five times as long. With many columns only the
+    most promising are priced, and all before the search ends; perturbations draw from even fewer,
+    and from more once they end at different supports.
+
+    **Other losses, groups, constraints and several limits.** Prices are those of the second-order
+    model at the minimiser (blocks for groups, steps within bounds). The best ``candidates`` are
+    minimised on their supports, and the first that lowers the objective is taken. If there is none
+    and the support does not stand out, the 96 supports that the model ranks next are minimised by a
+    few Newton steps, and the search continues from the best two that are better. With few units, or
+    if every exchange costs much, this takes the place of perturbations.
+
+    - *Sparse data*: a step of a column with few entries can be far from the model. The change of
+      the loss along each coordinate corrects it; searches alternate between the two models.
+    - *Multinomial losses*: all classes share one curvature in the model, so the objective judges
+      most perturbations, and the nearest exchanges before a descent ends.
+    - *Nearly separable classes*, if less than a hundredth of the objective at zero is left:
+      exchanges also start from an empty support and from those of GraSP and IIHT, perturbations
+      from the best of them. Units are then replaced by those with the largest gains at the
+      minimiser without them; so they are, after GraSP alone, if the model predicts a decrease that
+      no exchange gives.
+    - *Constraints that link units*: with room left, a search also begins with all units, and
+      removes half of them at a time.
 
     No literal mode: it was made for this library.
     """
@@ -357,8 +349,8 @@ def _further(
     little = few and size * search.rows.size <= _PRICES and not sparsity.price
     if not (little and rounds.done and cheap_columns(objective)):
         return False
-    width = None if size <= _FEW else _KEPT
-    beam = SupportBeam(search.rows, search.linear, size + 1, over, width=width, entries=_NUMBERS)
+    kept = {"entries": _NUMBERS} if size <= _FEW else {"width": _KEPT}
+    beam = SupportBeam(search.rows, search.linear, size + 1, over, **kept)
     for many in range(1, size + 2):
         beam.grow(many)
         if size > _FEW:

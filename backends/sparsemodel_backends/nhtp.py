@@ -24,7 +24,13 @@ from sparsemodel.interfaces import (
     coordinate_scores,
 )
 from sparsemodel.interfaces.self_description import Theorem
-from sparsemodel.numerics import conjugate_gradients, mean_curvature, newton_solver, select
+from sparsemodel.numerics import (
+    cheap_columns,
+    conjugate_gradients,
+    mean_curvature,
+    newton_solver,
+    select,
+)
 from sparsemodel_backends.theorems import nhtp
 
 _INEXACT = 0.1
@@ -34,6 +40,9 @@ _MOVING = 16
 _LOOSE_COST = 16
 """At most one step of conjugate gradients for so many unknowns is cheaper than a factorisation
 (k = 500, n = 2500: 7 steps for two digits, a factorisation as expensive as 45)."""
+_NOISY = 0.1
+"""Difference of gradients on the support, in units of ``tol``, from which full products of data in
+single precision are what limits the accuracy."""
 _ROUNDING = 1e-14
 """Share of the size that is usual for a loss like this below which a gradient is rounding."""
 
@@ -318,19 +327,29 @@ class NHTP(IterativeBackend[NHTPState]):
             point.value - state.floor <= 1e-28 * (state.origin - state.floor)
         ):
             return replace(state, residual=0.0)  # the loss cannot be smaller: spare a gradient
+        own = None  # of the columns that are kept, which are in double precision
+        if point.gradient is None and cheap_columns(objective):
+            own = objective.restricted_gradient(point, point.support)
         g = objective.gradient(point)
         following = select(objective.cardinality, point.x - state.eta * g)
+        linear, gradient = state.linear, g[following]
+        if own is not None and (
+            state.unit * np.linalg.norm(own - g[point.support]) > _NOISY * self.tol * state.scale
+        ):
+            linear = None  # rounded to single precision as well: minimisers would not be exact
+            gradient = own if np.array_equal(following, point.support) else gradient
         inside = np.zeros(point.x.shape[0], dtype=bool)
         inside[following] = True
         lost = point.support[~inside[point.support]]
         f_eta = np.sqrt(
-            (state.unit * np.linalg.norm(g[following])) ** 2 + np.linalg.norm(point.x[lost]) ** 2
+            (state.unit * np.linalg.norm(gradient)) ** 2 + np.linalg.norm(point.x[lost]) ** 2
         )
         excess = _excess(objective, point, g, inside, state.eta) * state.unit
         residual = float(f_eta + excess) / state.scale if state.scale > 0.0 else 0.0
         return replace(
             state,
             following=following,
+            linear=linear,
             residual=residual,
             equation=float(f_eta),
             selected=state.eta,

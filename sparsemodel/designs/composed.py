@@ -136,11 +136,17 @@ class StackedDesign(Design):
 
     def row_blocks(self, size: int) -> Iterator[tuple[slice, FloatArray]]:
         readers = [(viewed(index), design.row_blocks(size)) for index, design in self._blocks]
+        alone = sum(index.size for index, _ in self._blocks) == self._p and not self.overlapping
         for start in range(0, self._n, size):
             rows = slice(start, min(start + size, self._n))
-            out = np.zeros((rows.stop - rows.start, self._p))
-            for index, reader in readers:
-                out[:, index] += next(reader)[1]
+            if alone:
+                out = np.empty((rows.stop - rows.start, self._p))
+                for index, reader in readers:
+                    out[:, index] = next(reader)[1]
+            else:
+                out = np.zeros((rows.stop - rows.start, self._p))
+                for index, reader in readers:
+                    out[:, index] += next(reader)[1]
             yield rows, out
 
     def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:

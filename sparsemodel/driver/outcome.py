@@ -123,7 +123,11 @@ class LowerBound:
         self.value, self.optimal = max(self.value, float(value)), self.optimal or optimal
 
     def take(self, certificate: Any) -> None:
-        """Take the bound of a certificate; those of a user's own forms may claim nothing."""
+        """Take the bound of a certificate; those of a user's own forms may claim nothing.
+
+        Nothing better is looked for afterwards: what is printed of the two agrees.
+        """
+        self._look = None
         claim = getattr(certificate, "claim", None)
         self.raise_to(certificate.bound, claim is not None and claim.optimal)
 

@@ -38,7 +38,7 @@ class Linear:
         One product; rows that are off are read again at the nonzero entries of ``x``, for the
         sizes of their terms.
         """
-        value = self.design.matvec(x)
+        value = self.design.matvec_in_double(x)
         over = np.maximum(np.maximum(value - self.upper, self.lower - value), 0.0)
         rows, support = np.flatnonzero(over), np.flatnonzero(x)
         reach = np.zeros_like(over)
@@ -109,7 +109,7 @@ class ImageBall:
 
     def violation(self, x: FloatArray) -> float:
         """Return the violation, see :func:`relative_to_ball`; what rounding explains is none."""
-        part = self.design.matvec(x) + self.shift
+        part = self.design.matvec_in_double(x) + self.shift
         size = float(np.abs(part).sum()) if self.order == 1 else _norm(part)
         if not np.isfinite(size):
             return size

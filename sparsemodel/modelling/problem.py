@@ -56,7 +56,7 @@ class Problem(Declaration):
     Notes
     -----
     What is known about the data is computed once. Arrays are held by reference. An error is raised
-    if one of up to 4096 entries of each array, which are compared, has changed in place since.
+    if an entry has changed in place since: all are compared up to 65,536, 4096 of a larger array.
 
     Examples
     --------

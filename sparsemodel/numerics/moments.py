@@ -28,8 +28,9 @@ _ROWS = 1024
 _SUMS = 64
 """Products that are added up before their sum is added to the total."""
 
-_BLOCK_ENTRIES = 2**20
-"""Entries that are read at a time (8 MB)."""
+_BLOCK_ENTRIES, _CACHED, _NARROW = 2**20, 2**16, 128
+"""Entries that are read at a time (8 MB), and of memory those that stay in the cache, up to so many
+columns: of more, threads share the parts."""
 
 _SAMPLE = 31
 """Rows of which the medians are the shifts; an odd number, so that they are entries."""
@@ -191,14 +192,15 @@ def _add(
 ) -> None:
     """Add a term's sums of squares and products to ``total``, and strike what is not constant."""
     weights = term.squares()[1]
-    width = shift.size
-    step = _ROWS * max(1, _BLOCK_ENTRIES // (_ROWS * width))
+    width, even = shift.size, bool(weights.size and np.all(weights == weights[0]))
+    near = width <= _NARROW and not term.design.streamed
+    step = _ROWS * max(1, (_CACHED if near else _BLOCK_ENTRIES) // (_ROWS * width))
     some, count = np.zeros_like(total), 0
     for rows, entries in term.design.row_blocks(step):
         if watch is not None:
             watch(number, rows, entries)
         quiet = np.flatnonzero(constant)
-        there = aim[rows], np.sqrt(weights[rows])
+        there = aim[rows], None if even else np.sqrt(weights[rows])
         part = partial(_part, entries, *there, shift, quiet)
         starts = range(0, entries.shape[0], _ROWS)
         for found, moving in each(part, starts, operations=gram_cost(entries.shape[0], width)):
@@ -206,24 +208,29 @@ def _add(
             some += found
             count += 1
             if count % _SUMS == 0:
-                total += some
+                total += weights[0] * some if even else some
                 some[:] = 0.0
-    total += some
+    total += weights[0] * some if even else some
 
 
 def _part(
     entries: FloatArray,
     aim: FloatArray,
-    roots: FloatArray,
+    roots: FloatArray | None,
     shift: FloatArray,
     quiet: IntArray,
     start: int,
 ) -> tuple[FloatArray, BoolArray]:
     """Return a part's sums of squares and products, and which columns ``quiet`` are not shifts."""
     rows, p = slice(start, start + _ROWS), entries.shape[1]
-    block = np.hstack([entries[rows] - shift[:p], aim[rows] - shift[p:]])
-    moving = np.any(block[:, quiet], axis=0)
-    block *= roots[rows, None]
+    block = np.empty((entries[rows].shape[0], shift.size))
+    np.subtract(entries[rows], shift[:p], out=block[:, :p])
+    np.subtract(aim[rows], shift[p:], out=block[:, p:])
+    moving = block[0, quiet] != 0.0
+    rest = np.flatnonzero(~moving)
+    moving[rest] = np.any(block[:, quiet[rest]], axis=0)
+    if roots is not None:
+        block *= roots[rows, None]
     return cross_product(block), moving
 
 

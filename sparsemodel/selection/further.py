@@ -17,6 +17,9 @@ from sparsemodel.selection.path import Followed, PathPoint, Search
 from sparsemodel.selection.regression_path import grown_path, searched_together
 from sparsemodel.selection.searched_path import LITTLE, searched_path
 
+_ALONE = 2
+"""Sizes for each ``k`` that is asked for, above which these are also searched alone though all
+sizes were searched together: that takes about as long."""
 _BRIEF = 0.1
 """Share of its patience with which ``exchange`` follows a path of a loss with kinks: of 12 points 4
 were 1 to 45 % higher without."""
@@ -47,7 +50,9 @@ def solve_path(
     else:
         found = _moved(how.near, reduced)
     if together and effort != "high":
-        return found
+        if effort == "low" or _ALONE * len(ks) >= max(ks):
+            return found
+        how = replace(how, sweeps=0)
     slow = form.region is not None or not form.traits.has_hessian
     little = form.region is None and max(ks) * form.sparsity.units <= LITTLE
     descended = little and effort == ("medium" if slow else "low")
@@ -65,6 +70,7 @@ def solve_path(
         how,
         grown=Followed(carried, found.passes / reduced.shrinkage, found.stop),
         gradient=reduced.gradient,
+        descended=together,
     )
     points = [replace(point, x=reduced.restore(point.x)) for point in searched.points]
     return Followed(points, searched.passes * reduced.shrinkage, searched.stop)

@@ -34,7 +34,7 @@ Thinning = Callable[[F, FloatArray], FloatArray]
 _LEVEL: dict[Effort, Effort] = {"low": "low", "medium": "low", "high": "medium"}
 """How long to search from a neighbour, which is a good start."""
 LITTLE = 10_000
-"""Prices of exchanges at a time (``k p``) up to which each ``k`` is also solved for alone."""
+"""Prices of exchanges at a time (``k p``) up to which sweeps take little."""
 _PROGRESS = 1e-9
 """Relative decrease from which on a point replaces another."""
 
@@ -57,6 +57,7 @@ def searched_path(
     limited: Callable[[int], F] | None = None,
     grown: Followed | None = None,
     gradient: FloatArray | None = None,
+    descended: bool = False,
 ) -> Followed:
     """Return a solution for every ``k``, and the passes over the data that they cost.
 
@@ -83,6 +84,8 @@ def searched_path(
         that or from the solution for fewer units, and points that time does not allow for stay.
     gradient
         That of ``form`` at zero, where it is known.
+    descended
+        Whether no exchange improves the points of ``grown``: no search begins there.
 
     Notes
     -----
@@ -94,7 +97,7 @@ def searched_path(
         points = _fresh(search, ks, how.near)
     else:
         search.passes, search.stop = grown.passes, grown.stop
-        points = search.onwards(grown.points)
+        points = search.onwards(grown.points, descended=descended)
     carried = grown is None or search.carries(max(ks))
     for _ in range(how.sweeps if carried else 0):
         below = search.downwards(points)
@@ -199,10 +202,10 @@ class _Searches(Generic[F]):
             self.stop = outcome.stop
         return PathPoint(k, outcome.x, outcome.value)
 
-    def onwards(self, points: Sequence[PathPoint]) -> list[PathPoint]:
+    def onwards(self, points: Sequence[PathPoint], *, descended: bool) -> list[PathPoint]:
         """Return the points, each searched further from itself or from the one before it.
 
-        Where searches take little, each ``k`` is also searched alone, as a solve does it.
+        Without a backend each ``k`` is also searched alone, as a solve does it.
         """
         out: list[PathPoint] = []
         for point in counted(points, "size"):
@@ -210,24 +213,19 @@ class _Searches(Generic[F]):
             if out and out[-1].value < point.value:
                 best = replace(out[-1], k=point.k)
             tried = [best]
-            if self._alone(point.k) and not self.ended:
+            if self._backend is None and point.k > 0 and not self.ended:
                 tried.append(self.found(point.k, None))
-            ahead = len(tried) == 1 or _improves(best, tried[1])
+            ahead = not descended and (len(tried) == 1 or _improves(best, tried[1]))
             if ahead and point.k > 0 and not self.ended:
                 tried.append(self.found(point.k, best.x, _LEVEL[self._effort]))
             out.append(min(tried, key=_value))
         return out
 
-    def _alone(self, k: int) -> bool:
-        """Return whether a solve for ``k`` takes little, and is what searches here."""
-        form = self._limited(k)
-        return self._backend is None and 0 < k * form.cardinality.units <= LITTLE
-
     def carries(self, k: int) -> bool:
         """Return whether a grown path gains more by sweeps than they cost."""
         form = self._limited(k)
         quadratic = isinstance(form, SparseRegression) and form.traits.quadratic
-        return quadratic or self._alone(k)
+        return quadratic or 0 < k * form.cardinality.units <= LITTLE
 
     def downwards(self, points: list[PathPoint]) -> bool:
         """Search from the solutions for more units; return whether that helped anywhere."""

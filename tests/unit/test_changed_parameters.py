@@ -210,3 +210,15 @@ def test_data_changed_in_place_are_refused(what: str) -> None:
     for ask in asked:
         with pytest.raises(sm.DataError, match=r"changed in place.*[Dd]eclare the problem again"):
             ask()
+
+
+def test_every_entry_of_an_array_of_moderate_size_is_compared() -> None:
+    """Centred columns of such a size are copies, which the change would not reach."""
+    rng = np.random.default_rng(4)
+    a, w = rng.standard_normal((200, 50)), sm.Variable(50)
+    goal = sm.minimize(sm.squared_loss(a @ w + sm.Variable(), a[:, 0] + rng.standard_normal(200)))
+    problem = sm.Problem(goal, sm.card(w) <= 2)
+    problem.solve()
+    a[5, 0] += 1e6
+    with pytest.raises(sm.DataError, match="changed in place"):
+        problem.solve()

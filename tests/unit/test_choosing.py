@@ -16,7 +16,7 @@ from sparsemodel.compiler.choice import openings
 from sparsemodel.compiler.choice.openings import SMALL, _enumerated
 from sparsemodel.compiler.choice.recipes import is_recipe
 from sparsemodel.interfaces import Cardinality
-from sparsemodel.registry import entries
+from sparsemodel.registry import backend_class, entries
 
 LOSSES = {"squared": sm.squared_loss, "logistic": sm.logistic_loss, "hinge": sm.hinge_loss}
 
@@ -54,6 +54,17 @@ def operator(n: int, p: int, k: int) -> sm.Problem:
 
 
 # ---- the choice ------------------------------------------------------------------------------
+
+
+def test_a_plan_makes_no_backend_that_it_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    posed().plan()  # backends are made once when they are loaded
+    made: list[Any] = []
+    for name in entries():
+        cls = backend_class(name)
+        if "__post_init__" in vars(cls):
+            monkeypatch.setattr(cls, "__post_init__", lambda self: made.append(type(self)))
+    plan = posed().plan()
+    assert made == [type(stage.backend) for stage in plan.stages]
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])

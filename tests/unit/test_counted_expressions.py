@@ -314,3 +314,21 @@ def test_changes_from_period_to_period() -> None:
     loss = sm.minimize(sum(sm.squared_loss(A @ sums[t], targets[t]) for t in range(3)))
     assert sm.Problem(loss, [sm.card(d) <= 1 for d in changes[1:]]).solve().value < 1e-12
     assert [np.flatnonzero(d.value).tolist() for d in changes[1:]] == [[3], [1]]
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_constants_are_multiplied_in_double_precision(counted) -> None:
+    rng = np.random.default_rng(0)
+    single = rng.integers(-3, 4, (40, 5)).astype(np.float32)
+    double, w0 = single.astype(np.float64), 1e4 * rng.standard_normal(5)
+    y = double @ w0 + rng.standard_normal(40)
+    w = sm.Variable(5, name="w")
+    if counted:
+        u, count = single @ w, sm.card(w - w0) <= 2
+    else:
+        u, count, y = single @ (w - w0), sm.card(w) <= 2, y - double @ w0
+    problem = sm.Problem(sm.minimize(sm.squared_loss(u, y)), count)
+    solution = problem.solve()
+    left = double @ w.value - y - (0.0 if counted else double @ w0)
+    expected = pytest.approx(0.5 * np.mean(left**2), rel=1e-11)
+    assert (solution.value, problem.goal.value) == (expected, expected)

@@ -167,3 +167,14 @@ def test_numbers_that_vanish_leave_a_bound_or_none() -> None:
     )
     verdict = judge(recipe)
     assert (verdict.outcome, verdict.faults) == ("solved", ())
+
+
+def test_after_a_certificate_nothing_else_is_said() -> None:
+    problem = hard()
+    problem.prove()  # compiles the search, so that a look would close the gap
+    problem = hard()
+    solution = problem.solve()
+    certificate = problem.certify()
+    assert not certificate.claim.optimal
+    assert solution.status == "solved"
+    assert solution.bound == certificate.bound

@@ -188,3 +188,17 @@ def test_links_that_are_not_convex_are_refused(loss: Any, link: str, words: str)
         loss(np.eye(3) @ sm.Variable(3, name="w"), [1.0, 2.0, 3.0], link=link)
     with pytest.raises(sm.DataTypeError, match="poisson_loss has log, identity and sqrt"):
         sm.tweedie_loss(np.eye(3) @ sm.Variable(3, name="w"), [1.0, 2.0, 3.0], link="log")
+
+
+def test_a_mean_that_is_negative_beside_an_equation_is_named() -> None:
+    """Counts of zero draw predictions below zero; the equation itself has many solutions."""
+    x = np.linspace(-1.0, 2.0, 12)
+    y = np.where(x > 0.9, 4.0, 0.0)
+    w, c = sm.Variable(2, name="w"), sm.Variable(name="c")
+    fit = sm.poisson_loss(np.column_stack([x, x**2]) @ w + c, y, link="identity")
+    problem = sm.Problem(sm.minimize(fit), sm.card(w) <= 1, w.sum() == 4.0)
+    with pytest.raises(sm.InfeasibleError, match=r"counts of zero .* Add the constraint"):
+        problem.solve()
+    at_zero = np.column_stack([x, x**2])[y == 0.0] @ w + c >= 0.0
+    problem = sm.Problem(sm.minimize(fit), sm.card(w) <= 1, w.sum() == 4.0, at_zero)
+    assert abs(problem.solve().values["w"].sum() - 4.0) <= 1e-12

@@ -19,9 +19,10 @@ from scipy.sparse.linalg import LinearOperator
 import sparsemodel as sm
 import sparsemodel_backends
 from sparsemodel.compiler.canonical.canonicalize import canonicalize
+from sparsemodel.compiler.choice import openings
 from sparsemodel.designs import DenseDesign
 from sparsemodel.driver import Outcome
-from sparsemodel.interfaces import Context, Design
+from sparsemodel.interfaces import Context, Design, Stop
 from sparsemodel.numerics import RegressionObjective, minimise_on_support, separation
 from sparsemodel.sklearn import SparseLinearRegression
 from sparsemodel_backends.local_search import LocalSearch
@@ -96,6 +97,23 @@ def test_noiseless_recovery_takes_a_few_passes(share, passes):
     assert design.products <= 2.0 * solution.passes + 1  # what is counted is what was done
     assert design.columns <= 4 * k  # columns that stay are not read again
     assert outcome_of(problem).factorizations <= solution.iterations + 1
+
+
+@pytest.mark.unrefereed("products are counted, and the referee multiplies as well")
+def test_a_wide_problem_in_single_precision_takes_a_product_for_each_step(monkeypatch):
+    """Sizes of columns come from a sample, rounding ends no run late, a clear support the plan."""
+    monkeypatch.setattr(openings, "TOO_LONG", 1e-3)
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((200, 30_000), dtype=np.float32)
+    b = A[:, ::6000].sum(axis=1) + 0.5 * rng.standard_normal(200)
+    design, w = Counting(A), sm.Variable(30_000)
+    loss = sm.squared_loss(design @ w, b) + sm.ridge(w, 0.1)
+    problem = sm.Problem(sm.minimize(loss), sm.card(w) <= 5)
+    problem.solve()
+    assert design.products == 3  # at zero, and after two steps
+    assert problem.plan().outline == "nhtp | gomp"
+    assert outcome_of(problem).stop is Stop.CONVERGED
+    assert np.flatnonzero(w.value).tolist() == list(range(0, 30_000, 6000))
 
 
 def test_polishing_reuses_the_last_factor():

@@ -143,6 +143,23 @@ def test_a_narrow_search_of_all_sizes_goes_on_from_what_is_known() -> None:
     assert list(near.best(6)) == list(wide.best(6)) != list(alone.best(6))
 
 
+def dictionary(seed: int, n: int, p: int) -> tuple[Any, Any]:
+    """Return bumps that nearly depend on each other, and noise."""
+    rng = np.random.default_rng(seed)
+    t = np.linspace(0.0, 1.0, n)[:, None]
+    X = np.exp(-0.5 * ((t - rng.uniform(0.0, 1.0, p)) / rng.uniform(0.1, 0.4, p)) ** 2)
+    return X, rng.standard_normal(n)
+
+
+def test_columns_that_nearly_depend_on_each_other_do_not_keep_a_path_flat() -> None:
+    X, y = dictionary(8, 40, 20)
+    w = sm.Variable(20)
+    problem = sm.Problem(sm.minimize(sm.squared_loss(X @ w, y)), sm.card(w) <= 7)
+    path = problem.path(range(1, 8))
+    assert path.objective[-1] <= (1 + 1e-6) * problem.solve().value
+    assert np.all(np.diff(path.objective) < -1e-3)
+
+
 RIDGES = [0.0, 0.05, 1.0]
 
 

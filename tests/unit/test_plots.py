@@ -156,7 +156,7 @@ def test_a_graph_with_signs(tmp_path: Path) -> None:
     axes = plots.graph(network)
     assert {t.get_text() for t in axes.texts} >= {"a", "b", "c"}
     assert "d" not in {t.get_text() for t in axes.texts}
-    assert "2 variables without one" in words(axes)
+    assert "not drawn: 2 without an edge" in words(axes)
     assert "orange: negative" in words(axes)
     edges = axes.collections[0]
     assert {to_hex(c) for c in edges.get_colors()} == {BLUE, ORANGE}

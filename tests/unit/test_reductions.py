@@ -18,6 +18,7 @@ from sparsemodel.compiler.reductions.drop_columns import DropColumns
 from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.compiler.reductions.scale import Scale
 from sparsemodel.compiler.reductions.shift import Shift
+from sparsemodel.designs import DenseDesign, StackedDesign
 from sparsemodel.interfaces import SparseRegression
 from sparsemodel.numerics import RegressionObjective
 
@@ -53,6 +54,18 @@ def test_reduced_problem_is_the_same_problem(seed: int, ridge: float, intercept:
     reduced = reduce_form(declared.form, Facts(declared.form))
     check_equivalent(declared.form, reduced, rng)
     assert reduced.form.sparsity.k == 3
+
+
+@pytest.mark.parametrize(("rows", "kind"), [(60, DenseDesign), (30_000, StackedDesign)])
+def test_few_centred_columns_are_written_out(rows: int, kind: type) -> None:
+    rng = np.random.default_rng(1)
+    A, w = rng.standard_normal((rows, 4)) + 1.0, sm.Variable(4)
+    goal = sm.minimize(sm.logistic_loss(A @ w + sm.Variable(), A[:, 0] > rng.standard_normal(rows)))
+    declared = sm.Problem(goal, sm.card(w) <= 1)
+    reduced = reduce_form(declared.form, Facts(declared.form))
+    assert [type(r) for r in reduced.reductions] == [Center]
+    assert type(reduced.form.terms[0].design) is kind
+    check_equivalent(declared.form, reduced, rng)
 
 
 def test_intercept_is_centred_and_columns_are_scaled() -> None:

@@ -67,3 +67,17 @@ def test_what_is_broken_is_seen_in_any_units():
             [False, True],
         ]
         assert not np.any(box.broken(np.array([unit, 1.0]) * (1.0 - 1e-12), 1e-9)[0])
+
+
+@pytest.mark.parametrize("limit", ["equation", "norm"])
+def test_constraints_in_single_precision_are_those_of_their_entries(limit):
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal((30, 8)), 10.0 * rng.standard_normal(30)
+    c = rng.standard_normal((2, 8)).astype(np.float32)
+    wide = c.astype(np.float64)
+    d = wide @ np.eye(8)[:2].sum(axis=0)
+    w = sm.Variable(8, name="w")
+    given = c @ w == d if limit == "equation" else sm.norm(c @ w - d) <= 1e-3
+    problem = sm.Problem(sm.minimize(sm.squared_loss(a @ w, b)), sm.card(w) <= 3, given)
+    problem.solve()
+    assert np.linalg.norm(wide @ w.value - d) <= (1e-14 if limit == "equation" else 1e-3 + 1e-14)

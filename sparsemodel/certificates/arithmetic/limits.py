@@ -67,7 +67,7 @@ class NormLimit:
 
     def normals(self, x: FloatArray) -> FloatArray:
         """Return the slopes of the norm (of half its square) at the limit, in rows; none within."""
-        part = self.design.matvec(x) + self.shift
+        part = self.design.matvec_in_double(x) + self.shift
         size = float(np.linalg.norm(part, self.order))
         if not size >= (1.0 - ACTIVE) * self.radius:
             return np.zeros((0, part.size))

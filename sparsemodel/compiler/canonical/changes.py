@@ -233,7 +233,7 @@ class _Rewriting:
                 continue
             origin = change.value(np.zeros(change.shift.size))
             part = origin if block.rows is None else origin[block.rows]
-            moved = part if block.design is None else block.design.matvec(part)
+            moved = part if block.design is None else block.design.matvec_in_double(part)
             constant = constant + block.factor * moved
             out.append(_composed(block, change))
         return tuple(out), constant

@@ -125,7 +125,7 @@ def _(
     long = seconds > TOO_LONG and not candidates.patient
     sampled = long and sample_size(form) > 0
     if long and not sampled:
-        brief = _brief(form, candidates, finish, seconds)
+        brief = _brief(form, candidates, finish, seconds, clear=_clear(form, facts, gradient))
         if brief is not None:
             return brief
     if candidates.quick and _stored(form) and not form.traits.has_hessian:
@@ -138,8 +138,9 @@ def _(
     name = None if role is None else candidates.best(role)
     if name is None:
         alone = candidates.stage(finish, f"{candidates.purpose(finish)}; {_ALONE}", share=share)
-        opening = candidates.best(Role.RECOVERY)
-        if opening is not None and not candidates.quick and _undetermined(form):
+        other_start = not candidates.quick and _undetermined(form)
+        opening = candidates.best(Role.RECOVERY) if other_start else None
+        if opening is not None:
             after = candidates.stage(finish, "", "last", share=share)
             return Choice((alone, candidates.stage(opening, _FEW_ROWS), after))
         if not _at_the_limit(form):
@@ -186,6 +187,14 @@ def _opening(
         f"guess leaves {left:.1%} of the loss"
     )
     return Role.RECOVERY, why, _OUTSTANDING
+
+
+def _clear(form: SparseRegression, facts: FactSheet, gradient: FloatArray | None) -> float:
+    """Return from where on a support of a quick start stands out; infinite if columns are alike."""
+    if gradient is None or not isinstance(facts, Facts) or not _stored(form):
+        return np.inf
+    alike = not _recoverable(form) or facts.screened(form, gradient).coherence > INCOHERENT
+    return np.inf if alike else _OUTSTANDING
 
 
 def _recoverable(form: SparseRegression) -> bool:
@@ -305,7 +314,7 @@ def _swapping(form: SparseRegression) -> float:
 
 
 def _brief(
-    form: SparseRegression, candidates: Candidates, finish: str, seconds: float
+    form: SparseRegression, candidates: Candidates, finish: str, seconds: float, *, clear: float
 ) -> Choice | None:
     """Return starts of a few passes each in the place of a finish that takes long.
 
@@ -350,7 +359,7 @@ def _brief(
         f"solve(effort='high') or solve({recipe + ' | best ' + finish!r}) also runs {finish}, "
         f"about {float(f'{seconds:.1g}'):g} s"
     )
-    return Choice(stages, notes=(note,))
+    return Choice(stages, clear, (note,))
 
 
 def _merging(form: SparseRegression) -> float:

@@ -8,8 +8,9 @@ from typing import final
 import numpy as np
 
 from sparsemodel.compiler.reductions.near import ByIntercept, absorbing, beside
-from sparsemodel.designs import TransformedDesign
+from sparsemodel.designs import DenseDesign, TransformedDesign
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray, SparseRegression
+from sparsemodel.numerics.objectives.columns import written_out
 
 
 @final
@@ -19,7 +20,8 @@ class Center(ByIntercept):
 
     The intercept ``b`` absorbs the shift, so the problem is the same, and the columns no longer
     compete with the intercept. Applies to one-term problems whose intercept has neither ridge
-    nor bounds. The means stay implicit: the data are not touched.
+    nor bounds. The data are not touched: the means stay implicit, but for a small array, which
+    is copied.
     """
 
     @staticmethod
@@ -42,7 +44,9 @@ class Center(ByIntercept):
 
     def apply(self, form: SparseRegression) -> SparseRegression:
         index, design = _features(form, self._intercept)
-        centred = self._stacked(index, TransformedDesign(design, means=self._t[index]))
+        centred: Design = self._stacked(index, TransformedDesign(design, means=self._t[index]))
+        if isinstance(design, DenseDesign):  # the searches ask whether data are sparse
+            centred = written_out(centred)
         return replace(form, terms=(replace(form.terms[0], design=centred),))
 
     def carry_gradient(self, gradient: FloatArray) -> FloatArray:

@@ -14,8 +14,11 @@ from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.affine import Affine
 from sparsemodel.modelling.expressions.objective_terms import FormTerm, LossTerm
 
+_SMALL = 2**16
+"""Numbers of an array up to which every one is compared (0.5 MB): what is computed of them may
+be a copy."""
 _MANY = 4096
-"""Numbers of an array that are compared at most; of a small one every one."""
+"""Numbers of a larger one that are compared."""
 
 
 class Watched(NamedTuple):
@@ -74,7 +77,7 @@ def _array(held: Any) -> NDArray[Any] | None:
 
 def _some(array: NDArray[Any]) -> NDArray[Any]:
     """Return numbers from all over an array, copied: 64 x 64 of a large matrix."""
-    if array.size <= _MANY:
+    if array.size <= _SMALL:
         return array.copy()
     side = int(_MANY ** (1 / max(1, array.ndim)))
     return array[tuple(slice(None, None, -(-max(1, m) // side)) for m in array.shape)].copy()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point
-from sparsemodel.numerics.curvatures.curvature import full_diagonal
+from sparsemodel.numerics.curvatures.curvature import cheap_columns, full_diagonal
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT
 from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.units import insertion_scores, support_units
 
-_LOOKED = 24
+_LOOKED = 96
 """Coordinates outside a support whose gains are computed: those of the largest gradients."""
 _NOTHING = 1e-12
 """Share of a curvature that is rounding."""
@@ -145,20 +145,33 @@ def separation(objective: Objective, point: Point) -> float:
     costs = removal_costs(objective, point)
     if costs is None or not costs.size:
         return 0.0
-    diagonal = full_diagonal(objective, point)
-    if diagonal is None:
-        return 0.0
-    gains = insertion_scores(objective, point, diagonal)
     if objective.cardinality.groups is None and point.x.ndim == 1:
-        best = top_k(gains, _LOOKED)
-        outside = np.flatnonzero(objective.cardinality.counted)[best]
-        gains = gains[best] / _share_left(objective, point, outside)
+        gains = _best_insertions(objective, point)
+    else:
+        diagonal = full_diagonal(objective, point)
+        gains = None if diagonal is None else insertion_scores(objective, point, diagonal)
+    if gains is None:
+        return 0.0
     gain = float(gains.max(initial=0.0))
     return float(costs.min()) / gain if gain > 0.0 else np.inf
 
 
-def _share_left(objective: Objective, point: Point, outside: IntArray) -> FloatArray:
-    """Return which share of the curvature of some coordinates the support leaves of them."""
+def _best_insertions(objective: Objective, point: Point) -> FloatArray | None:
+    """Return what the coordinates outside with the largest gradients would gain.
+
+    Columns are about of one size, or scaled: theirs alone are read.
+    """
+    if not cheap_columns(objective):
+        return None
+    slopes = insertion_scores(objective, point)
+    best = top_k(slopes, _LOOKED)
+    outside = np.flatnonzero(objective.cardinality.counted)[best]
+    left = _curvature_left(objective, point, outside)
+    return np.divide(slopes[best], left, out=np.zeros_like(left), where=left > 0.0)
+
+
+def _curvature_left(objective: Objective, point: Point, outside: IntArray) -> FloatArray:
+    """Return how much of the curvature of some coordinates the support leaves of them."""
     together = np.union1d(point.support, outside)
     hessian = objective.hessian(point, together)
     size = np.sqrt(np.maximum(np.diag(hessian), np.finfo(float).tiny))
@@ -166,4 +179,5 @@ def _share_left(objective: Objective, point: Point, outside: IntArray) -> FloatA
     inside, rest = np.searchsorted(together, point.support), np.searchsorted(together, outside)
     across = alike[np.ix_(rest, inside)]
     own = np.linalg.pinv(alike[np.ix_(inside, inside)], hermitian=True)
-    return np.asarray(np.maximum(1.0 - np.einsum("ji,ik,jk->j", across, own, across), _NOTHING))
+    share = np.maximum(1.0 - np.einsum("ji,ik,jk->j", across, own, across), _NOTHING)
+    return np.asarray(np.diag(hessian)[rest] * share)

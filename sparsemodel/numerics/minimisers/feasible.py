@@ -79,16 +79,20 @@ def feasible_start(objective: Objective, restricted: RestrictedSolver) -> Point 
     allowed = satisfied(form, origin.x)
     if allowed and not misplaced(form, origin):
         return None
-    tried = set[bytes]()
+    tried, outside = set[bytes](), ""
     for support in _candidates(objective, restricted, form, origin):
         if support.tobytes() in tried:
             continue
         tried.add(support.tobytes())
         point = restricted(objective, support, origin)
-        if np.isfinite(point.value) and not misplaced(form, point):
-            return point
+        if np.isfinite(point.value):
+            if not (wrong := misplaced(form, point)):
+                return point
+            outside = outside or wrong
     if allowed:
         return None
+    if outside:  # the constraints hold there, but a loss is not defined
+        raise InfeasibleError(outside + in_time())
     words = [] if form.region is None else [form.region.describe()]
     words += ["bounds"] if form.box is not None else []
     raise InfeasibleError(

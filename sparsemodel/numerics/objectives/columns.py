@@ -70,7 +70,12 @@ class SupportColumns:
                 term.design.restrict_again(support, last, before)
                 for term, before in zip(self._terms, self._designs, strict=True)
             )
-        self._designs, self._support = tuple(map(_written_out, self._terms, found)), support.copy()
+        # Not those of a file, which others may ask for: it knows which of its columns are in use.
+        self._designs = tuple(
+            design if term.design.streamed else written_out(design)
+            for term, design in zip(self._terms, found, strict=True)
+        )
+        self._support = support.copy()
         self._key = support.tobytes()
         return self._designs
 
@@ -121,15 +126,11 @@ def _gram_rows(
     return out
 
 
-def _written_out(term: Term, design: Design) -> Design:
-    """Return the same columns as one array, where they are few and put together from others.
-
-    Not those of a file, which others may ask for: it knows which of its columns are in use.
-    """
-    if not isinstance(design, StackedDesign | TransformedDesign) or term.design.streamed:
-        return design
+def written_out(design: Design) -> Design:
+    """Return the same columns as one array, where they are few and put together from others."""
     n, p = design.shape
-    if n * p > _SMALL or Access.COLUMNS not in design.access:
+    composed = isinstance(design, StackedDesign | TransformedDesign)
+    if not composed or n * p > _SMALL or Access.COLUMNS not in design.access:
         return design
     return DenseDesign(np.asfortranarray(design.to_array()))
 

@@ -20,6 +20,8 @@ from sparsemodel.numerics.support.hard_threshold import highest
 _UNIT = 2.0**-53
 _SINGLE = 16.0 * _UNIT
 """Relative error of a prediction that is taken for granted."""
+_AS_GOOD = 1e-6
+"""Relative difference up to which points are as good for a bound."""
 _RESIDUAL = 256.0 * _UNIT
 """Size of a residual, relative to its prediction, that a good fit without noise may leave."""
 
@@ -35,6 +37,16 @@ class BestBound:
         """What a certificate may find at :attr:`point`."""
         self.point: Point | None = None
         """Where a certificate should look for a bound."""
+        self._lowest: float = math.inf  # value of the best point that was looked at
+
+    def no_better(self, at: Point, merit: float) -> bool:
+        """Return whether as much is proved already as a point promises, which is looked at."""
+        self._lowest = min(self._lowest, at.value)
+        return merit <= self.value
+
+    def looked_at(self, point: Point) -> bool:
+        """Return whether a point as good was looked at."""
+        return self._lowest - point.value <= _AS_GOOD * abs(point.value)
 
     def offer(self, point: Point, merit: float, *, proved: bool) -> None:
         """Keep what a point promises if that is more than before."""
@@ -64,14 +76,19 @@ class StrongConvexityBound:
 
     def __call__(self, at: Point, gradient: FloatArray) -> float:
         """Return what bounds the optimum from below, up to rounding."""
-        sparsity, rooted = self._sparsity, self._root * at.x
+        sparsity, support = self._sparsity, at.support
+        x, rooted = at.x[support], self._root[support] * at.x[support]
         # Divided before it is squared: squares of small numbers vanish, their quotients do not.
-        scores = 0.5 * coordinate_scores(rooted - gradient / self._divisor)
-        value = at.value - float(np.vdot(gradient, at.x)) + 0.5 * float(np.vdot(rooted, rooted))
+        left = gradient / self._divisor
+        left[support] -= rooted
+        scores = coordinate_scores(left)
+        value = (
+            at.value - float(np.vdot(gradient[support], x)) + 0.5 * float(np.vdot(rooted, rooted))
+        )
         if sparsity.free.size:
-            value -= float(scores[sparsity.free].sum())
+            value -= 0.5 * float(scores[sparsity.free].sum())
         units = sparsity.unit_scores(scores)
-        best = highest(units, sparsity.budget)
+        best = 0.5 * highest(units, sparsity.budget)
         return value - float(np.maximum(best - sparsity.price, 0.0).sum())
 
     def pull(self, pulls: tuple[FloatArray, ...]) -> float:

@@ -187,7 +187,7 @@ class RegressionObjective(OfRegression):
         nearly does, the point is worth a certificate's care, and nothing is claimed about it here.
         """
         merit = self._ridge_bound(at, gradient)
-        if merit <= self.bounds.value:  # proved already
+        if self.bounds.no_better(at, merit):
             return
         left = gradient[self._ridge_bound.unpenalised]
         if left.size and np.any(np.abs(left) > _BALANCED * self._ridge_bound.pull(pulls)):
@@ -206,10 +206,11 @@ class RegressionObjective(OfRegression):
     def bound_at(self, point: Point) -> None:
         """Take the gradient at ``point`` if the bounds so far say no more than the infimum does.
 
-        Half a pass, after plans that never looked at a gradient; nothing without a ridge, or where
-        time is up and the data take long to read.
+        Half a pass, after plans that never looked at a gradient of a point as good; nothing without
+        a ridge, or where time is up and the data take long to read.
         """
         needed = self._has_bound and self.smooth and not self.bounds.merit > self.infimum()
+        needed = needed and not self.bounds.looked_at(point)
         if needed and not too_late_to_read(term.design for term in self._form.terms):
             self.gradient(point)
 

@@ -77,7 +77,7 @@ def graph(
     axes.axis("off")
     count, missing = drawn.number_of_edges(), network.number_of_nodes() - drawn.number_of_nodes()
     text = f"{count} edge{'' if count == 1 else 's'}" + (
-        f", {missing} variables without one not drawn" if missing else ""
+        f"; not drawn: {missing} without an edge" if missing else ""
     )
     if any(w < 0.0 for w in strengths.values()):
         text += "; orange: negative"

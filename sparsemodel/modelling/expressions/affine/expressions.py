@@ -147,7 +147,7 @@ class AffineLike(Symbolic, ABC):
                 piece.variable.adopt_names(names, piece.rows)
         factors: list[Design | Parameter] = [design] * len(repeated)
         if any(repeated) and not isinstance(design, Parameter):
-            column = as_design(design.matvec(np.ones(rows))[:, None])
+            column = as_design(design.matvec_in_double(np.ones(rows))[:, None])
             factors = [column if again else design for again in repeated]
         pieces = tuple(
             replace(p, design=product_of(left, p.design), multiplied=p.design is not None)
@@ -155,7 +155,9 @@ class AffineLike(Symbolic, ABC):
         )
         if isinstance(design, Parameter) or offset is None:
             return Affine(pieces)
-        return Affine(pieces, design.matvec(np.broadcast_to(np.float64(offset), shape).copy()))
+        return Affine(
+            pieces, design.matvec_in_double(np.broadcast_to(np.float64(offset), shape).copy())
+        )
 
     def __getitem__(self, key: Any) -> Any:
         raise ModelError(
@@ -356,7 +358,8 @@ class Affine(AffineLike):
         other = as_ours(taken(other))
         if isinstance(other, AffineLike):
             one, two = _of_one_length(self, other.as_affine())
-            check_rows(self.labels, two.labels, f"The rows of {two}")
+            if two.labels is not None:  # an expression takes long to write
+                check_rows(self.labels, two.labels, f"The rows of {two}")
             out = Affine(one.pieces + two.pieces, _add(one.offset, two.offset))
         elif not isinstance(other, Quantity) and type(other).__module__.startswith("sparsemodel."):
             raise ModelError(

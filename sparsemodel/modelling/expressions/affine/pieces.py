@@ -72,7 +72,7 @@ class Piece:
         if isinstance(self.design, Parameter):
             x = np.asarray(self.design.value @ x)
         elif self.design is not None:
-            x = self.design.matvec(np.atleast_1d(x))
+            x = self.design.matvec_in_double(np.atleast_1d(x))
         return self.factor * (x if self.right is None else x @ self.right)
 
 
@@ -97,7 +97,7 @@ def product_of(left: Design | Parameter, right: Design | Parameter | None) -> De
         return left
     if not isinstance(left, Parameter) and not isinstance(right, Parameter):
         if left.shape[0] == 1:
-            return as_design(right.rmatvec(left.rmatvec(np.ones(1)))[None, :])
+            return as_design(right.rmatvec_in_double(left.rmatvec_in_double(np.ones(1)))[None, :])
         held = (DenseDesign, SparseDesign)
         if isinstance(left, held) and isinstance(right, held):
             return as_design(left.array @ right.array)
@@ -116,7 +116,7 @@ def column_sums(matrix: Affine, shape: tuple[int, ...]) -> tuple[tuple[Piece, ..
             raise ModelError(f"The columns of {matrix} are not added up; do it for each part.")
         left, q = np.ones(piece.row_count), piece.variable.shape[1]
         if isinstance(piece.design, Design):
-            left = piece.design.rmatvec(np.ones(shape[0]))
+            left = piece.design.rmatvec_in_double(np.ones(shape[0]))
         right = np.eye(q) if piece.right is None else piece.right.T
         design = as_design(np.kron(left, right))
         sums.append(replace(piece.by_entries(), design=design, factor=piece.factor))
