@@ -11,11 +11,8 @@ from numpy.typing import NDArray
 from sparsemodel.designs.tables.encoding import Encoding
 from sparsemodel.designs.tables.formulas import Formula
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray, NormBound
+from sparsemodel.interfaces.design import BLOCK_BYTES, rows_of_a_block
 from sparsemodel.threads import cross_product, each, product
-
-_BLOCK_BYTES = 2**22
-"""Rows are processed in blocks of about this size, so that a block stays in cache."""
-
 
 _TILE, _LONG = 2**17, 2048
 """Entries that are converted to float64 at a time, and how many of a row or column in memory."""
@@ -116,7 +113,7 @@ class DenseDesign(Design):
 
         Not before all rows were multiplied once: that product is what finds NaN and infinity.
         """
-        if not self._whole or not self._a.flags.c_contiguous or self._a.size < _BLOCK_BYTES // 8:
+        if not self._whole or not self._a.flags.c_contiguous or self._a.size < BLOCK_BYTES // 8:
             return None
         if np.count_nonzero(weights) > _FEW * weights.size:
             return None
@@ -131,7 +128,7 @@ class DenseDesign(Design):
         """
         p = self._a.shape[1]
         out = np.zeros(p)
-        size = max(1, _BLOCK_BYTES // (8 * max(p, 1)))
+        size = rows_of_a_block(p)
         buffer = np.empty((min(size, rows.size), p), dtype=self._a.dtype)
         for start in range(0, rows.size, size):
             some = rows[start : start + size]
@@ -192,7 +189,7 @@ class DenseDesign(Design):
             some = (None if v is None else v[rows] for v in (h, roots))
             return _gram(a[rows].astype(np.float64, copy=False), *some)
 
-        size = max(p, _BLOCK_BYTES // (8 * max(p, 1)), 1)
+        size = max(p, rows_of_a_block(p))
         parts = [slice(start, start + size) for start in range(0, n, size)]
         if p <= _NARROW:
             return sum(each(block, parts, operations=2.0 * a.size * p), np.zeros((p, p)))

@@ -20,8 +20,13 @@ _PAIR, _NUMBER = 40.0, 100.0
 """What the product of two stored entries costs, and a number of a Gram matrix that is written and
 copied, in operations of a product of matrices."""
 
-_BLOCK_BYTES = 2**22
+BLOCK_BYTES = 2**22
 """Rows are converted to float64 in blocks of about this size, which stay in the cache."""
+
+
+def rows_of_a_block(columns: int) -> int:
+    """Return how many rows of so many numbers in float64 stay in the cache."""
+    return max(1, BLOCK_BYTES // (8 * max(columns, 1)))
 
 
 class Access(Flag):
@@ -241,7 +246,7 @@ class Design(ABC):
     @property
     def _rows_at_once(self) -> int:
         cheap = Access.ROWS in self.access
-        return max(1, _BLOCK_BYTES // (8 * max(self.shape[1], 1))) if cheap else 64
+        return rows_of_a_block(self.shape[1]) if cheap else 64
 
     def sampled_square_norms(self, rows: int) -> FloatArray | None:
         """Return every column's mean square, estimated from about ``rows`` rows spread evenly.

@@ -42,9 +42,7 @@ from sparsemodel.interfaces import (
     IntArray,
     SparseRegression,
 )
-from sparsemodel.interfaces.design import RestrictedDesign, RestrictedRows
-
-_BLOCK_BYTES = 2**22
+from sparsemodel.interfaces.design import RestrictedDesign, RestrictedRows, rows_of_a_block
 
 _COMPARED: WeakSet[Design] = WeakSet()
 """Matrix-free designs whose adjoint was found to be one."""
@@ -361,4 +359,4 @@ def _elsewhere(design: Design) -> bool:
 
 
 def _rows(design: Design) -> int:
-    return max(1, _BLOCK_BYTES // (8 * max(design.shape[1], 1)))
+    return rows_of_a_block(design.shape[1])
