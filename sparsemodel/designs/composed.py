@@ -139,14 +139,10 @@ class StackedDesign(Design):
         alone = sum(index.size for index, _ in self._blocks) == self._p and not self.overlapping
         for start in range(0, self._n, size):
             rows = slice(start, min(start + size, self._n))
-            if alone:
-                out = np.empty((rows.stop - rows.start, self._p))
-                for index, reader in readers:
-                    out[:, index] = next(reader)[1]
-            else:
-                out = np.zeros((rows.stop - rows.start, self._p))
-                for index, reader in readers:
-                    out[:, index] += next(reader)[1]
+            out = (np.empty if alone else np.zeros)((rows.stop - rows.start, self._p))
+            for index, reader in readers:
+                part = next(reader)[1]
+                out[:, index] = part if alone else out[:, index] + part
             yield rows, out
 
     def column_square_norms(self, h: FloatArray | None = None) -> FloatArray:
@@ -380,8 +376,7 @@ class TransformedDesign(Design):
             out = out[self.select]
             sums = None if sums is None else sums[self.select]
         if self._means is not None and sums is not None:
-            raw = out
-            out = raw - 2.0 * self._means * sums + np.square(self._means) * weights.sum()
+            raw, out = out, out - 2.0 * self._means * sums + np.square(self._means) * weights.sum()
             # What is left of a constant column is rounding: n eps times what cancelled.
             noise = 4.0 * np.finfo(np.float64).eps * self.shape[0] * raw
             out = np.where(out > noise, out, 0.0)
@@ -391,8 +386,7 @@ class TransformedDesign(Design):
         out = None if self._means is not None else self._design.sampled_square_norms(rows)
         if out is None:
             return None
-        if self.select is not None:
-            out = out[self.select]
+        out = out if self.select is None else out[self.select]
         return out if self._scale is None else np.square(self._scale) * out
 
 

@@ -212,7 +212,7 @@ def test_the_growth_of_a_portfolio_is_proved(unit) -> None:
         (lambda w: sm.squared_loss(A @ w, ["yes", "no"] * (N // 2)), "the comparison `y == 'yes'`"),
         (lambda w: sm.cox_loss(A @ w, [["1", "x"]] * N), "needs numbers"),
         (lambda w: sm.ols, "sm.encode(df, formula="),
-        (lambda w: w.ravel(), "sm.card(W) counts them"),
+        (lambda w: w.ravel(), "sm.card(W) counts entries"),
         (lambda w: w.max() <= 1.0, "w <= 1"),
         (lambda w: sm.cox_loss(A @ w, np.ones(N), np.ones(N)), "np.column_stack"),
         (lambda w: sm.cox_loss(A @ w, np.ones((N, 2)), strata=1), "third column"),

@@ -21,7 +21,7 @@ GOOD = np.array([[2.0, 0.5], [0.5, 1.0]])
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
-        (np.ones((5, 2)), "np.cov"),
+        (np.ones((5, 2)), "data=X"),
         (np.ones(3), "square"),
         (np.empty((0, 0)), "empty"),
         (np.array([[1.0, 0.5], [0.4, 1.0]]), r"not symmetric: entry \(0, 1\)"),

@@ -11,6 +11,10 @@ from sparsemodel.certificates.proving.node import IN, Node
 from sparsemodel.interfaces import Cardinality, FloatArray, IntArray
 from sparsemodel.numerics import best_units
 
+_ROUNDING = 2.0**-50
+"""Relative difference of objectives that is none: the point that was given stays, and what is known
+of it need not be read again."""
+
 
 class Incumbent:
     """The best feasible point so far; supports are refitted once each."""
@@ -56,11 +60,11 @@ class Incumbent:
         return x is not None and self.take(x)
 
     def take(self, x: FloatArray) -> bool:
-        """Keep a point if it is feasible and better."""
+        """Keep a point if it is feasible and better by more than rounding."""
         if not np.all(np.isfinite(x)):
             return False
         upper = self._value(x)
-        if not upper < self.upper:
+        if not self.upper - upper > _ROUNDING * abs(upper):
             return False
         self.x, self.upper = x, upper
         return True

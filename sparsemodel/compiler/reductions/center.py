@@ -45,7 +45,8 @@ class Center(ByIntercept):
     def apply(self, form: SparseRegression) -> SparseRegression:
         index, design = _features(form, self._intercept)
         centred: Design = self._stacked(index, TransformedDesign(design, means=self._t[index]))
-        if isinstance(design, DenseDesign):  # the searches ask whether data are sparse
+        # The searches ask whether data are sparse, and how often files are read.
+        if isinstance(design, DenseDesign) and not design.streamed:
             centred = written_out(centred)
         return replace(form, terms=(replace(form.terms[0], design=centred),))
 

@@ -138,9 +138,8 @@ class AffineLike(Symbolic, ABC):
                 "supported; multiply each part: `A @ w + A.sum(axis=1) * c`."
             )
         if offset is not None and not (known and len(shape) == 1):
-            raise ModelError(
-                f"A matrix times {self} is not supported; multiply each part: `A @ w + A @ c`."
-            )
+            words = f"A matrix times {self} is not supported; multiply each part: `A @ w + A @ c`."
+            raise ModelError(words)
         names = column_names(design.value) if isinstance(design, Parameter) else design.names
         for piece in affine.pieces:
             if piece.design is None:
@@ -155,8 +154,8 @@ class AffineLike(Symbolic, ABC):
         )
         if isinstance(design, Parameter) or offset is None:
             return Affine(pieces)
-        known = np.broadcast_to(np.float64(offset), shape).copy()
-        return Affine(pieces, design.matvec_in_double(known))
+        at = np.broadcast_to(np.float64(offset), shape).copy()
+        return Affine(pieces, design.matvec_in_double(at))
 
     def __getitem__(self, key: Any) -> Any:
         raise ModelError(
