@@ -219,8 +219,8 @@ class Design(ABC):
         if h is not None:
             columns *= h[:, None]
         if rows.size == 1:  # a product with a vector is quicker than with one column
-            return self.rmatvec_in_double(columns[:, 0])[None]
-        return self.rmatvec_in_double(columns).T
+            return self.rmatvec(columns[:, 0])[None]
+        return self.rmatvec(columns).T
 
     def to_array(self) -> FloatArray:
         """Return the entries, shape ``(n, p)``. Meant for restricted designs (O(n |support|))."""
