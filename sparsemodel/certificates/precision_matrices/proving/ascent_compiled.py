@@ -224,8 +224,6 @@ def ascend(S, rows, cols, start, alpha, beta, status, k, goal, most, gain):  # t
 
 def compiling() -> float:
     """Compile the ascent, with the types of a search; return the seconds that this took."""
-    if GRAPHS.loaded:
-        return 0.0
     form = SparsePrecision.build(np.eye(1), 0)
     start, status = np.array([0.0, 1.0]), np.full(1, DIAGONAL, dtype=np.int8)
     edges = (form.covariance, form.rows, form.cols)
