@@ -16,6 +16,10 @@ _EXACT = 20_000
 """Entries up to which --exact is meant."""
 
 
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What files raise whose lines are of other kinds, or lie deeper than any of a certificate."""
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Check a certificate; return 0 when it holds, 1 when it does not, 2 when that is not known."""
     parser = argparse.ArgumentParser(prog="python -m sparsemodel.checker", description=__doc__)
@@ -33,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         status, verdict = 1, f"the certificate does NOT hold: {error}"
     except (NotChecked, NotImplementedError, MemoryError) as error:
         status, verdict = 2, f"not checked: {error}"
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except _MALFORMED as error:
         status, verdict = 1, f"the certificate does NOT hold: it is malformed ({error!r})"
     files.write(verdict)
     return status

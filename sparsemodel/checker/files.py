@@ -75,6 +75,7 @@ def unread(item: Any, at: str = "") -> list[str]:
 def read(path: str) -> dict[str, Any]:
     """Return the certificate in a file; only its form has been looked at."""
     try:
+        _regular(path)
         with open(path, encoding="utf-8") as stream:
             body: dict[str, Any] = json.load(
                 stream, object_pairs_hook=Lines, parse_constant=_no_constant
@@ -94,6 +95,12 @@ def read(path: str) -> dict[str, Any]:
     if body["problem"].get("numbers") is None:
         raise NotChecked("line 'problem.numbers' is missing: weights, ridge and bounds are in it")
     return body
+
+
+def _regular(path: str) -> None:
+    """A pipe or a device may give text for ever."""
+    if not Path(path).is_file() and Path(path).exists():
+        raise NotChecked(f"{path} is not a regular file")
 
 
 def _no_constant(name: str) -> Any:
@@ -127,19 +134,32 @@ def array(item: Any) -> Any:
     """Return a packed array, None for null: base64 of float64, or one number for all entries."""
     if item is None:
         return None
+    shape, values, positions = _packed(item)
+    if "every" in item:
+        return np.broadcast_to(values, shape)  # takes no memory before its shape is looked at
+    if positions is None:
+        return values.reshape(shape).astype(np.float64)
+    out = np.zeros(math.prod(shape))
+    out[positions] = values
+    return out.reshape(shape)
+
+
+def _packed(item: Any) -> tuple[tuple[int, ...], Any, Any]:
+    """Return the shape of a packed array, its numbers, and the positions of those, if it has any.
+
+    Without positions the numbers are all entries, or the one that all entries are.
+    """
     shape = tuple(whole(s) for s in item["shape"])
     size = math.prod(shape)
     require(min(shape, default=0) >= 0 and size <= 2**28, f"an array of shape {shape}")
     if "every" in item:
-        return np.full(shape, real(item["every"]))
+        return shape, np.array(real(item["every"])), None
     values = np.frombuffer(base64.b64decode(item["values"], validate=True), dtype="<f8")
     if "positions" not in item:
-        return values.reshape(shape).astype(np.float64)
+        return shape, values, None
     positions = np.frombuffer(base64.b64decode(item["positions"], validate=True), dtype="<i8")
     require(np.all((positions >= 0) & (positions < size)), "an array has no such positions")
-    out = np.zeros(size)
-    out[positions] = values
-    return out.reshape(shape)
+    return shape, values, positions
 
 
 def vector(item: Any, shape: tuple[int, ...], what: str, least: float = -math.inf) -> Any:
@@ -153,7 +173,9 @@ def vector(item: Any, shape: tuple[int, ...], what: str, least: float = -math.in
 def index(item: Any, size: int) -> Any:
     """Return a list of different indices below ``size``, or a range ``from .. to``."""
     if isinstance(item, dict):
-        out = np.arange(whole(item["from"]), whole(item["to"]))
+        first, last = whole(item["from"]), whole(item["to"])
+        require(first >= 0 and last <= size, "an index does not exist")  # before there are as many
+        out = np.arange(first, last)
     else:
         out = np.array([whole(i) for i in item], dtype=np.int64)
     require(np.unique(out).size == out.size, "an index appears twice")
@@ -172,12 +194,15 @@ class Data:
             if Path(path).suffix.lower() not in loaders:
                 raise NotChecked(f"{path}: data must be .npz, .npy or .csv files")
             try:
+                _regular(path)
                 for name, values in loaders[Path(path).suffix.lower()](path):
                     if isinstance(values, list):
                         self.headers[name] = values
                     elif np.ndim(values) in (1, 2):
                         self.arrays[name] = np.asarray(values, dtype=np.float64)
-            except (OSError, ValueError, KeyError) as error:
+            except (MemoryError, NotChecked):
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever a damaged archive or table raises
                 why = "no arrays of numbers" if "pickle" in str(error) else error
                 raise NotChecked(f"{path}: it cannot be read ({why})") from None
         if not self.arrays:
@@ -215,11 +240,12 @@ class Data:
 
 
 def _npy(path: str) -> Iterator[tuple[str, Any]]:
-    yield Path(path).stem, np.load(path, allow_pickle=False)
+    with open(path, "rb") as stream:
+        yield Path(path).stem, np.load(stream, allow_pickle=False)
 
 
 def _npz(path: str) -> Iterator[tuple[str, Any]]:
-    with np.load(path, allow_pickle=False) as arrays:
+    with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as arrays:
         if {"format", "shape", "data"} <= set(arrays.files):
             import scipy.sparse
 
@@ -237,9 +263,11 @@ def _csv(path: str) -> Iterator[tuple[str, Any]]:
         rows = [row for row in csv.reader(stream) if row]
     header, name = list[str](), Path(path).stem
     try:
-        [float(v) for v in rows[0]]
+        [float(v) for row in rows[:1] for v in row]
     except ValueError:
         header, rows = rows[0], rows[1:]
+    if not rows:
+        raise NotChecked(f"{path}: it has no rows of numbers")
     table = np.array([[float(v) for v in row] for row in rows])
     yield from ((name, table), (name, header))
     for j, column in enumerate(header if len(header) > 1 else []):
@@ -304,8 +332,11 @@ def compare(name: str, stated: Any, found: Any, *, rounded: bool = False) -> Non
 
 
 def write(*lines: str) -> None:
-    """Print lines."""
-    sys.stdout.write("".join(line + "\n" for line in lines))
+    """Print lines; what a file says moves no cursor, starts no line and is of any alphabet."""
+    shown = ("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line) for line in lines)
+    encoding = sys.stdout.encoding or "utf-8"
+    text = "".join(line + "\n" for line in shown)
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def near(one: float, two: float, scale: float) -> bool:
@@ -318,9 +349,12 @@ def near(one: float, two: float, scale: float) -> bool:
 def told(item: Any, at: str = "") -> Iterator[str]:
     """Give what a file declares line by line, but for hashes of what is there as well."""
     if isinstance(item, dict) and isinstance(item.get("shape"), list) and len(item) < 5 and at:
-        values = array(item).ravel()
-        ends = f"{values.min().item()!r} to {values.max().item()!r}" if values.size else "none"
-        yield f"  {at}: {values.size} numbers, {ends}"
+        shape, values, positions = _packed(item)
+        size = math.prod(shape)
+        if positions is not None and positions.size < size:
+            values = np.append(values, 0.0)
+        ends = f"{values.min().item()!r} to {values.max().item()!r}" if size else "none"
+        yield f"  {at}: {size} numbers, {ends}"
     elif isinstance(item, dict):
         for key, inner in item.items():
             yield from told(inner, f"{at}.{key}" if at else key)

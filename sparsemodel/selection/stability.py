@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +21,7 @@ def selection_frequencies(
     """Return how often each coordinate is chosen for each k, shape ``(len(ks), p)``.
 
     Each half has an equal share of the time that is left. Shares are those of the halves that
-    reached ``k``; nan where none did.
+    reached ``k``; nan where none did. Ctrl-C leaves out the halves that are not finished.
 
     Random halves of the observations and their complements are solved in turn (complementary
     pairs: Shah and Samworth, JRSS B 2013, after Meinshausen and Buehlmann, JRSS B 2010).
@@ -29,8 +30,15 @@ def selection_frequencies(
     chosen, reached = np.zeros((len(ks), 0)), np.zeros((len(ks), 1))
     drawn = halves(observed, resamples, random_numbers(seed))
     for kept, number in zip(drawn, counted(range(resamples), "half"), strict=True):
-        with sharing(resamples - number):
-            points, _, ended = observed.solutions(kept, ks, how)
+        try:
+            with sharing(resamples - number):
+                points, _, ended = observed.solutions(kept, ks, how)
+        except KeyboardInterrupt:
+            if not reached.any():
+                raise
+            said = f"Stopped by Ctrl-C: the shares are those of {number} of {resamples} halves."
+            warnings.warn(said, stacklevel=5)  # past what `asked` puts around methods
+            break
         if ended.requested and len(points) < 2:
             continue  # the first point is there in any case, and may be that of fewer units
         nonzero = np.array([point.x.reshape(len(point.x), -1).any(axis=1) for point in points])

@@ -188,6 +188,19 @@ def test_a_rough_model_of_classes_ends_no_search_that_an_exchange_improves(
             assert not trials.better(minimise_restricted(objective, other, point), point)
 
 
+@pytest.mark.parametrize("seed", [1, 15, 32])
+def test_a_few_changes_of_level_in_few_rows_are_searched_for_beyond_the_model(seed: int) -> None:
+    """A quadratic model of a Huber loss on 30 rows says nothing of supports far away."""
+    rng, n, p, k = np.random.default_rng(seed), 30, 24, 4
+    begins = np.sort(rng.choice(np.arange(1, n), p, replace=False))
+    A = (np.arange(n)[:, None] >= begins).astype(float)
+    levels = A[:, rng.choice(p, k, replace=False)] @ rng.choice([-1.0, 1.0], k)
+    w = sm.Variable(p, name="w")
+    loss = sm.huber_loss(A @ w, levels + 0.3 * rng.standard_t(2, n), delta=0.5)
+    problem = sm.Problem(sm.minimize(loss), sm.card(w) <= k)
+    assert problem.solve().value <= (1.0 + 1e-6) * problem.solve(effort="high").value
+
+
 def test_classes_are_searched_on_where_their_model_knows_no_more() -> None:
     rng, n, p, m, r = np.random.default_rng(1065), 60, 200, 4, 0.7
     A = rng.standard_normal((n, p))

@@ -138,6 +138,9 @@ def _rows(held: dict[str, Any], region: str, p: int) -> tuple[Any, Any, Any] | N
     limited = "norm" in region or "eigenvalues" in region
     if ("linear" in region and rows is None) or (limited and not held.get("norms")):
         raise files.NotChecked("constraints beside bounds whose numbers are not in the file")
+    none = held.get("rows") is None and not held.get("norms")
+    fits: Any = (region == "none") == none
+    require(fits, f"line 'problem.region' says {region!r}, and the numbers do not")
     if rows is None:
         return None
     matrix, low, high = (files.array(rows[name]) for name in ("matrix", "lower", "upper"))
@@ -203,15 +206,16 @@ def _term(
     probed = one["design"].startswith("probe:") and files.of_matrix(one["design"], matrix)
     require(probed or one["design"] in (stacked, alone), words)
     label, y = data.vector(one["target"])
-    c, o = files.vector(more["weights"], (n,), "weights", 0.0), files.array(more["offset"])
-    name, given, u_shape = one["loss"], one["parameters"], (n, *shape[1:])
+    name, given, u_shape, o = one["loss"], one["parameters"], (n, *shape[1:]), more["offset"]
+    c = files.vector(more["weights"], (n,), "weights", 0.0)
+    o = None if o is None else files.vector(o, u_shape, "offsets")
     cox = name == "cox_loss" and len(shape) == 1
     loss = cox_of(given, y, c) if cox else loss_of(name, given, y, u_shape)
     same = files.array_hash(c) == one["weights"] and files.array_hash(o) == one["offset"]
     require(same, "the weights or offsets are not those of their fingerprints")
     same = math.fsum(c) == files.real(one["total_weight"])
     require(same, "line 'total_weight' is not the sum of the weights")
-    o = np.zeros(u_shape) if o is None else files.vector(more["offset"], u_shape, "offsets")
+    o = np.zeros(u_shape) if o is None else o
     if exact and not loss.piecewise:
         raise files.NotChecked(f"{loss.name} with --exact: it has logarithms or exponentials")
     require(np.all(np.isfinite(matrix)), "the matrix holds NaN or infinite entries")

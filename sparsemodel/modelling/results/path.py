@@ -310,7 +310,8 @@ class Path(Documented, Signposted):
         ndarray
             Shares between 0 and 1, shape ``(len(path), p)``, for the problem's coordinates in
             order; with ``ridges`` for the smallest of them. They are shares of the halves that
-            reached ``k`` in time, nan where none did.
+            reached ``k`` in time, nan where none did. After Ctrl-C they are those of the halves
+            that were finished, with a warning that says how many.
 
         Raises
         ------
