@@ -11,7 +11,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates.proving import compiling
-from sparsemodel.certificates.proving.gram import node_compiled
+from sparsemodel.certificates.proving.gram.kernels import node_compiled
 from sparsemodel.interfaces import DataError
 from sparsemodel.modelling.regression.compiled import Compiled
 from sparsemodel.modelling.results import packaged

@@ -165,7 +165,7 @@ def _most(
 
     Pairs need only a strip of the matrix at a time, from its diagonal on; triples all of it.
     """
-    from sparsemodel.certificates.proving.gram.enumeration_compiled import best_gain
+    from sparsemodel.certificates.proving.gram.kernels.enumeration_compiled import best_gain
 
     gain, size = 0.0, g.size
     m = rows(0, size) if k > 2 else None

@@ -162,7 +162,10 @@ class Gram:
     def compiled(self) -> Any:
         """Return the compiled solver of nodes; what compiling takes does not count as search."""
         began = time.perf_counter()
-        from sparsemodel.certificates.proving.gram.node_compiled import compiling, solve_node
+        from sparsemodel.certificates.proving.gram.kernels.node_compiled import (
+            compiling,
+            solve_node,
+        )
 
         compiling()
         self.delay += max(time.perf_counter() - began - LOADING, 0.0)
