@@ -158,7 +158,7 @@ class Exchange(IterativeBackend[ExchangeState]):
       exchanges also start from an empty support and from those of GraSP and IIHT, perturbations
       from the best of them. Units are then replaced by those with the largest gains at the
       minimiser without them; so they are, after GraSP alone, if the model predicts a decrease that
-      no exchange gives.
+      no exchange gives (not where a loss of smooth, bounded curvature was higher on those 96, too).
     - *Constraints that link units*: with room left, a search also begins with all units, and
       removes half of them at a time.
 
