@@ -107,7 +107,8 @@ def minimise_with_multipliers(
     curvature, inner, scale = function.prepare(v, terms)
     constraints = _constraints(form, support, curvature)
     function.parts += constraints
-    lower, upper = _bounds(form, support)
+    ends = form.ends_on(support).chosen
+    lower, upper = ends.lower, ends.upper
     possible = all(part.possible for part in constraints)
     last, left, far = np.inf, budget(), farthest(objective)
     stuck, idle, least = 0, 0, np.inf
@@ -315,13 +316,6 @@ def _stands(form: SparseRegression, support: IntArray, start: Point) -> bool:
     inside = np.zeros(start.x.shape, dtype=bool)
     inside[support] = True
     return not np.any(start.x[~inside]) and satisfied(form, start.x)
-
-
-def _bounds(form: SparseRegression, support: IntArray) -> tuple[FloatArray, FloatArray]:
-    if form.box is None:
-        return np.full(support.size, -np.inf), np.full(support.size, np.inf)
-    box = form.box.chosen
-    return box.lower[support], box.upper[support]
 
 
 def _can_be_feasible(
