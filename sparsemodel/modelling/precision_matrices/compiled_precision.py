@@ -229,7 +229,8 @@ def matrix_of(
     if form.sparsity.k > form.sparsity.units:
         raise ModelError(
             f"card(offdiag({variable.label})) <= {2 * form.sparsity.k}, but only "
-            f"{form.sparsity.units} edges ({2 * form.sparsity.units} entries) may be nonzero."
+            f"{2 * form.sparsity.units} entries (two for each edge) may be nonzero. Write "
+            f"`<= {2 * form.sparsity.units}`, or leave it out."
         )
     return Matrix(form, sample, (alpha, beta))
 
