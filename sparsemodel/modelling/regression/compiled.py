@@ -31,7 +31,7 @@ from sparsemodel.interfaces import (
     UnsupportedProblemError,
 )
 from sparsemodel.interfaces.numeric import known_sum
-from sparsemodel.modelling.formulations.formulation import Answer, CompiledProblem
+from sparsemodel.modelling.formulations.formulation import Answer, CompiledProblem, ProofRequest
 from sparsemodel.modelling.regression.measures import summary_of, summary_of_levels
 from sparsemodel.modelling.regression.proof_of_supports import (
     searched,
@@ -223,29 +223,11 @@ class Compiled(CompiledProblem):
         self.certified = found
         return found
 
-    def prove(
-        self,
-        outcome: Outcome,
-        backend: str,
-        *,
-        gap: float,
-        time_limit: float | None,
-        show: Callable[[float, float, int, int], object],
-        resume: Any,
-    ) -> Certificate:
+    def prove(self, outcome: Outcome, backend: str, asked: ProofRequest) -> Certificate:
         if as_sequence(self.form) is not None:  # its bound is exact, and needs no search
-            return self.certify(outcome, backend, time_limit=time_limit)
-        return searched(
-            self.form,
-            outcome,
-            backend,
-            names=self.layout.names(),
-            last=self.certified,
-            gap=gap,
-            time_limit=time_limit,
-            show=show,
-            resume=resume,
-        )
+            return self.certify(outcome, backend, time_limit=asked.time_limit)
+        names, last = self.layout.names(), self.certified
+        return searched(self.form, outcome, backend, asked, names=names, last=last)
 
     def theory(self, outcome: Outcome) -> Theory:
         from sparsemodel.certificates.theory import theory

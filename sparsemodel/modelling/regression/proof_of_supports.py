@@ -17,6 +17,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     UnsupportedProblemError,
 )
+from sparsemodel.modelling.formulations.formulation import ProofRequest
 from sparsemodel.modelling.run_options import within
 from sparsemodel.numerics.budget import budget
 
@@ -36,13 +37,10 @@ def searched(
     form: SparseRegression,
     outcome: Outcome,
     backend: str,
+    asked: ProofRequest,
     *,
     names: tuple[str, ...],
     last: Certificate | None,
-    gap: float,
-    time_limit: float | None,
-    show: Callable[[float, float, int, int], object],
-    resume: Certificate | None,
 ) -> Certificate:
     """Return the certificate of a search over supports.
 
@@ -52,20 +50,16 @@ def searched(
         Of the coordinates.
     last
         What was certified before: a proof starts from its bound.
-    show
-        Called with the objective, the bound, the number of nodes and of open ones; what it returns
-        ends the search if it is true.
-    resume
-        An earlier proof to go on from.
     """
     from sparsemodel.certificates.dual_bounds.root import known_candidates
     from sparsemodel.certificates.proving.prove import prove as search
     from sparsemodel.certificates.proving.search import Snapshot
 
     def listen(now: Snapshot) -> object:
-        return show(now.value, now.bound, now.nodes, now.open)
+        return asked.show(now.value, now.bound, now.nodes, now.open)
 
     x, began = outcome.x, time.perf_counter()
+    gap, time_limit, resume = asked.gap, asked.time_limit, asked.resume
     share = 1.0 if last is not None or form.region is None else _SHARE
     try:
         known = known_candidates([last, resume], form)
@@ -191,10 +185,11 @@ def shortly(
             return prove(
                 outcome,
                 backend,
-                gap=OPTIMAL_GAP,
-                time_limit=seconds,
-                show=lambda value, bound, nodes, _: too_long(value, bound, nodes),
-                resume=None,
+                ProofRequest(
+                    OPTIMAL_GAP,
+                    seconds,
+                    lambda value, bound, nodes, _: too_long(value, bound, nodes),
+                ),
             )
 
 
