@@ -16,6 +16,8 @@ from typing import final
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import U
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic
+from sparsemodel.certificates.short_proofs.at_once import enclosed_at_once
 from sparsemodel.certificates.short_proofs.part import Part, Tangent
 from sparsemodel.certificates.short_proofs.relaxation import relaxed
 from sparsemodel.certificates.short_proofs.whole import Whole
@@ -46,14 +48,13 @@ class Patience:
     """How long a short proof may be."""
 
     nodes: int
-    """Parts that are looked at."""
+    """Parts that are looked at, where one factorisation does not do."""
     rounds: int
     """Of steps for the bound of each."""
     operations: float
     """Of the Gram matrix and of a few factorisations."""
 
 
-AFTER_A_SOLVE = Patience(nodes=1, rounds=0, operations=1e7)
 WHEN_READ = Patience(nodes=200, rounds=3, operations=1e9)
 WITH_HIGH_EFFORT = Patience(nodes=1000, rounds=6, operations=1e9)
 
@@ -102,15 +103,21 @@ def short_proof(form: SparseRegression, x: FloatArray, patience: Patience) -> Sh
     operations = root_cost(form)
     if not searchable(form) or operations > patience.operations or not budget().allows(operations):
         return None
-    whole = Whole.of(form)
+    q, constant = Quadratic.of(form), constant_part(form)
+    if not (q.sound and q.finite):
+        return None
+    if q.near is None:
+        found = enclosed_at_once(form, q, x, 0.5 * OPTIMAL_GAP)
+        if found is not None and relative_gap_of(found[1], found[0], constant) <= OPTIMAL_GAP:
+            return Short(x, found[1], min(found), closed=True)
+    whole = Whole.of(form, q)
     if whole is None:
         return None
-    constant = constant_part(form)
     search = _Search(whole, x, constant, patience)
     search.run()
     if search.better is not None:
-        found = whole.minimiser(np.array(search.better, dtype=np.intp))
-        x = x if found is None else found
+        point = whole.minimiser(np.array(search.better, dtype=np.intp))
+        x = x if point is None else point
     upper = whole.upper(x)
     bound = min(search.bound, upper)
     if not (math.isfinite(bound) and math.isfinite(upper)):
@@ -221,7 +228,7 @@ class _Search:
             self.nodes += 1
             if self._settled(part):
                 return True
-            if not (self._patience.rounds and part.curved()):
+            if not part.curved():
                 break
             found = relaxed(part, self.cutoff, self._patience.rounds)
             part.bound = max(part.bound, found.bound)

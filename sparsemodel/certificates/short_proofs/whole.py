@@ -29,15 +29,12 @@ class Whole:
     part: Part
 
     @classmethod
-    def of(cls, form: SparseRegression) -> Whole | None:
-        """Return it, O(n p^2); None where columns are too large, too small or dependent.
+    def of(cls, form: SparseRegression, q: Quadratic) -> Whole | None:
+        """Return it, with the quadratic of ``form``; None for dependent or tiny columns.
 
         Errors of the computed matrix and slopes lower the diagonal and the constant, as for
         :func:`~sparsemodel.certificates.proving.gram.enumeration.enumerate_supports`.
         """
-        q = Quadratic.of(form)
-        if not (q.sound and q.finite):
-            return None
         free = form.sparsity.free
         most = form.sparsity.budget + free.size
         own, squares = q.hessian.diagonal(), np.square(q.norms)
