@@ -149,7 +149,7 @@ def test_what_has_no_relaxation_is_enumerated_and_verified(k, intercept):
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_best_gain_is_found_in_steps(k):
     pytest.importorskip("numba")
-    from sparsemodel.certificates.proving.gram.enumeration_compiled import best_gain
+    from sparsemodel.certificates.proving.gram.kernels.enumeration_compiled import best_gain
 
     for seed in range(20):
         rng = np.random.default_rng(seed)

@@ -69,6 +69,27 @@ def test_fresh_starts_replace_a_worse_support_only_and_are_made_once() -> None:
     assert trials.afresh(start, Rounds(1.0, 100)) is None, "the starts would be the same"
 
 
+def test_no_fresh_starts_where_a_smooth_loss_refuses_what_the_model_ranks_next() -> None:
+    """Those of a loss with kinks are asked for in the next test."""
+    rng = np.random.default_rng(6)
+    A, x = rng.standard_normal((200, 50)), np.zeros(50)
+    x[rng.choice(50, 5, replace=False)] = rng.choice([-1, 1], 5) * rng.uniform(0.5, 2.0, 5)
+    y = np.where(rng.random(200) < expit(A @ x), 1.0, -1.0)
+    w = sm.Variable(50)
+    goal = sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 1e-3))
+    objective = RegressionObjective(sm.Problem(goal, sm.card(w) <= 5).form)
+    trials = ExchangeTrials(objective, minimise_restricted, 6, lambda: False)
+    rounds = Rounds(1.0, 9)
+    following = end = objective.origin()
+    while following is not None:
+        end, following = following, trials.improved(following)
+    assert trials._misled(end), "the model promises a decrease that no exchange gives"
+    assert trials.beside(end, rounds) is None
+    before = objective.work.factorizations
+    assert trials.afresh(end, rounds) is None
+    assert objective.work.factorizations == before, "nothing was minimised"
+
+
 @pytest.mark.parametrize(("seed", "known"), [(8, 0.18692658), (15, 0.10694905)])
 def test_fresh_starts_follow_where_the_model_promises_what_the_objective_refuses(
     seed: int, known: float
@@ -186,6 +207,19 @@ def test_a_rough_model_of_classes_ends_no_search_that_an_exchange_improves(
         for into in np.setdiff1d(np.arange(8), point.support):
             other = np.sort(np.append(np.setdiff1d(point.support, out), into))
             assert not trials.better(minimise_restricted(objective, other, point), point)
+
+
+@pytest.mark.parametrize("seed", [1, 15, 32])
+def test_a_few_changes_of_level_in_few_rows_are_searched_for_beyond_the_model(seed: int) -> None:
+    """A quadratic model of a Huber loss on 30 rows says nothing of supports far away."""
+    rng, n, p, k = np.random.default_rng(seed), 30, 24, 4
+    begins = np.sort(rng.choice(np.arange(1, n), p, replace=False))
+    A = (np.arange(n)[:, None] >= begins).astype(float)
+    levels = A[:, rng.choice(p, k, replace=False)] @ rng.choice([-1.0, 1.0], k)
+    w = sm.Variable(p, name="w")
+    loss = sm.huber_loss(A @ w, levels + 0.3 * rng.standard_t(2, n), delta=0.5)
+    problem = sm.Problem(sm.minimize(loss), sm.card(w) <= k)
+    assert problem.solve().value <= (1.0 + 1e-6) * problem.solve(effort="high").value
 
 
 def test_classes_are_searched_on_where_their_model_knows_no_more() -> None:
