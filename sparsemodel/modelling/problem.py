@@ -21,7 +21,7 @@ from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.regression.fewest import Fewest
 from sparsemodel.modelling.results.failures import asked
 from sparsemodel.modelling.results.fitted import Use
-from sparsemodel.modelling.results.limits import checked_ks, checked_ridges
+from sparsemodel.modelling.results.limits import checked_ridges
 from sparsemodel.modelling.results.packaged import loaded, solved, with_readings
 from sparsemodel.modelling.results.path import Path, followed
 from sparsemodel.modelling.results.predicting import Kind
@@ -298,8 +298,7 @@ class Problem(Declaration):
         with within(time_limit):
             parameter = taken(k)
             if values is None and not isinstance(parameter, Parameter):
-                parameter, compiled = None, self._compiled(looking=True)
-                ks = checked_ks(k, compiled.form.cardinality)
+                parameter, (compiled, ks) = None, self._in_total(k)
             else:
                 compiled, ks = self._along(parameter, values)
             how = Search(whole_number(sweeps, where="sweeps", minimum=0), effort, backend)

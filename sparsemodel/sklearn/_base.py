@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -16,45 +16,12 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from sparsemodel.designs.tables.frames import in_memory, refuse_times
 from sparsemodel.designs.tables.labels import check_rows, labels_of
 from sparsemodel.interfaces import BoolArray, DataFit, FloatArray
-from sparsemodel.modelling.expressions.symbolic import refuse_argument
 from sparsemodel.modelling.expressions.values import refuse_fields
 from sparsemodel.sklearn._declared import Declared, predict_linear, seed_of
+from sparsemodel.sklearn._elsewhere import ATTRIBUTES, check_parameters, taking_what_it_knows
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
-
-
-_ELSEWHERE = {
-    "C": "shrinkage is `ridge=`",
-    "always_select": "features that are always in are `always=`",
-    "alpha": "shrinkage is `ridge=`, and the number of features `k=`",
-    "class_weight": "give sample_weight to fit()",
-    "cv": "k and the ridge are chosen by the estimator with CV behind its name",
-    "epsilon": "where a Huber loss becomes linear is `delta=`",
-    "l1_ratio": "the number of features is `k=`, shrinkage `ridge=`",
-    "loss": "it has one; SparseGeneralizedRegression takes any loss",
-    "lower": "bounds on coefficients are `bounds=(lower, upper)`",
-    "max_iter": "how long it searches is `effort=`, `time_limit=` at most",
-    "n_features_to_select": "the number of features is `k=`",
-    "n_jobs": "threads are set by sparsemodel.config",
-    "n_nonzero_coefs": "the number of features is `k=`",
-    "normalize": "units do not matter to the ridge; put a StandardScaler before it for others",
-    "support_size": "the number of features is `k=`",
-    "tol": "how long it searches is `effort=`, `time_limit=` at most",
-    "upper": "bounds on coefficients are `bounds=(lower, upper)`",
-    "penalty": "the number of features is `k=`, shrinkage `ridge=`",
-}
-"""What to write in place of parameters of other estimators."""
-
-_ATTRIBUTES = {
-    "bound_": "fit with certify=True and read certificate_.bound",
-    "feature_importances_": "coefficients are in coef_; their units are those of the features",
-    "pvalues": "the data that chose the features give none; fit them on other data",
-    "selected_features_": "write get_feature_names_out(), or get_support(indices=True)",
-    "summary": "write score(X, y); sm.Problem(...).solve().summary() has more measures",
-    "support_": "write get_support()",
-}
-"""What to write in place of attributes of other estimators."""
 
 
 class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -76,13 +43,7 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __new__(cls, *_args: Any, **kwargs: Any) -> Self:
         """Refuse a parameter that there is not, with what to write for it."""
-        known = [field.name for field in fields(cls)]
-        for name in kwargs:
-            if name in known:
-                continue
-            if name not in _ELSEWHERE:
-                refuse_argument(name, known, cls.__name__)
-            raise TypeError(f"{cls.__name__} has no argument {name!r}; {_ELSEWHERE[name]}.")
+        check_parameters(cls, kwargs)
         made: Self = super().__new__(cls)
         return made
 
@@ -115,6 +76,7 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- fitting -----------------------------------------------------------------------------
 
+    @taking_what_it_knows
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -203,10 +165,10 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if name not in _ATTRIBUTES:
+            if name not in ATTRIBUTES:
                 return self.__getattribute__(name)  # says again what was wrong with it
             raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}; {_ATTRIBUTES[name]}",
+                f"{type(self).__name__!r} object has no attribute {name!r}; {ATTRIBUTES[name]}",
                 name=name,
                 obj=self,
             )

@@ -34,6 +34,7 @@ from sparsemodel.sklearn._declared import (
     predict_linear,
     splitter,
 )
+from sparsemodel.sklearn._elsewhere import taking_what_it_knows
 
 RIDGES = (1e-3, 0.1, 1.0)
 """The ridges that are tried unless others are given."""
@@ -60,6 +61,7 @@ class ChosenK(Options):
     effort: str = "low"
     n_jobs: Any = None
 
+    @taking_what_it_knows
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Choose and fit the model.
 

@@ -36,6 +36,7 @@ from sparsemodel.modelling.expressions.values import cardinality_bound
 from sparsemodel.selection.choice import at_the_end, chosen_cell
 from sparsemodel.sklearn._chosen import between, usual_ks
 from sparsemodel.sklearn._declared import candidates_of, seed_of, splitter
+from sparsemodel.sklearn._elsewhere import check_parameters, taking_what_it_knows
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import PrecisionCertificate
@@ -60,6 +61,13 @@ class _Precision(EmpiricalCovariance):  # type: ignore[misc]
     # EmpiricalCovariance checks its own parameters; the language checks ours, with better words.
     _parameter_constraints: dict[str, Any] = {}  # noqa: RUF012  (scikit-learn's convention)
 
+    def __new__(cls, *_args: Any, **kwargs: Any) -> Self:
+        """Refuse a parameter that there is not, with what to write for it."""
+        check_parameters(cls, kwargs, graph=True)
+        made: Self = super().__new__(cls)
+        return made
+
+    @taking_what_it_knows
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the matrix.
 
@@ -283,6 +291,7 @@ class SparsePrecisionCV(_Options):
     one_standard_error: bool = False
     n_jobs: Any = None
 
+    @taking_what_it_knows
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Choose the number of edges and fit the matrix.
 

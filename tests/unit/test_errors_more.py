@@ -13,6 +13,7 @@ import sparsemodel as sm
 
 A = np.random.default_rng(0).standard_normal((40, 6))
 B = A[:, 0]
+TIMES = np.column_stack([np.exp(B), B > -1.0])
 
 
 def test_a_loss_that_nothing_minimises_is_refused_by_plans_too() -> None:
@@ -86,6 +87,12 @@ def test_a_name_that_was_meant_is_suggested_once() -> None:
         (lambda p: p.solve(method="iht"), "backend="),
         (lambda p: p.solve(tol=1e-3), "effort="),
         (lambda p: sm.cox_loss(A @ p.variables[0], durations=B, event_observed=B), "column_stack"),
+        (lambda p: p.path(range(3))[2], r"path\.at\(k\)"),
+        (lambda p: 2 in p.path(range(3)), r"`k in path\.k`"),
+        (lambda p: sm.quantile_loss(A @ p.variables[0], B, level=0.3), "level is `tau=`"),
+        (lambda p: sm.quantile_loss(A @ p.variables[0], B, alpha=0.3), "level is `tau=`"),
+        (lambda p: sm.cox_loss(A @ p.variables[0] + sm.Variable(), TIMES), "no intercept"),
+        (lambda p: sm.loss_term("cox", sm.Variable() + A @ p.variables[0], TIMES), "no intercept"),
         (lambda p: sm.squared_loss(A @ p.variables[0], 0), r"np\.full\(n, 0\)"),
         (lambda p: sm.gaussian_nll(sm.Variable((6, 6), symmetric=True), A), "data=X"),
     ],
@@ -107,3 +114,15 @@ def test_true_and_false_are_classes_of_a_printed_summary() -> None:
 
 def test_a_design_shows_its_shape() -> None:
     assert "40 x 6" in repr(sm.as_design(A))
+
+
+def test_a_path_says_which_limit_has_no_value() -> None:
+    w, k = sm.Variable(6), sm.Parameter(name="k", integer=True)
+    lam = sm.Parameter(name="lam", nonneg=True)
+    goal = sm.minimize(sm.squared_loss(A @ w, B) + sm.ridge(w, lam))
+    with pytest.raises(sm.ModelError, match=r"write path\(k, values\)"):
+        sm.Problem(goal, sm.card(w) <= k).path(range(3))
+    with pytest.raises(sm.ModelError, match=r"set lam\.value"):
+        sm.Problem(goal, sm.card(w) <= 2).path(range(3))
+    k.value, lam.value = 1, 0.1
+    assert len(sm.Problem(goal, sm.card(w) <= k).path(range(3))) == 3

@@ -69,6 +69,27 @@ def test_fresh_starts_replace_a_worse_support_only_and_are_made_once() -> None:
     assert trials.afresh(start, Rounds(1.0, 100)) is None, "the starts would be the same"
 
 
+def test_no_fresh_starts_where_a_smooth_loss_refuses_what_the_model_ranks_next() -> None:
+    """Those of a loss with kinks are asked for in the next test."""
+    rng = np.random.default_rng(6)
+    A, x = rng.standard_normal((200, 50)), np.zeros(50)
+    x[rng.choice(50, 5, replace=False)] = rng.choice([-1, 1], 5) * rng.uniform(0.5, 2.0, 5)
+    y = np.where(rng.random(200) < expit(A @ x), 1.0, -1.0)
+    w = sm.Variable(50)
+    goal = sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 1e-3))
+    objective = RegressionObjective(sm.Problem(goal, sm.card(w) <= 5).form)
+    trials = ExchangeTrials(objective, minimise_restricted, 6, lambda: False)
+    rounds = Rounds(1.0, 9)
+    following = end = objective.origin()
+    while following is not None:
+        end, following = following, trials.improved(following)
+    assert trials._misled(end), "the model promises a decrease that no exchange gives"
+    assert trials.beside(end, rounds) is None
+    before = objective.work.factorizations
+    assert trials.afresh(end, rounds) is None
+    assert objective.work.factorizations == before, "nothing was minimised"
+
+
 @pytest.mark.parametrize(("seed", "known"), [(8, 0.18692658), (15, 0.10694905)])
 def test_fresh_starts_follow_where_the_model_promises_what_the_objective_refuses(
     seed: int, known: float

@@ -119,3 +119,18 @@ def test_what_cannot_be_predicted_says_what_to_write() -> None:
         sm.Problem(shifted, sm.card(w) <= 1).solve().predict(NEW)
     with pytest.raises(sm.NotSolvedError):
         sm.Problem(shifted, sm.card(w) <= 1).predict(NEW)
+
+
+def test_one_observation_predicts_and_one_row_beside_others_does_not_count() -> None:
+    w = sm.Variable(3, name="w")
+    alone = sm.Problem(sm.minimize(sm.squared_loss(A[:1] @ w, SCORE[:1]) + sm.ridge(w, 0.1)))
+    alone.solve()
+    np.testing.assert_allclose(alone.predict(NEW), NEW @ w.value, rtol=1e-12)
+    held = sm.minimize(sm.squared_loss(A @ w, SCORE) + 0.1 * sm.norm(A[:1] @ w) ** 2)
+    beside = sm.Problem(held, sm.card(w) <= 2)
+    beside.solve()
+    np.testing.assert_allclose(beside.predict(NEW), NEW @ w.value, rtol=1e-12)
+    linear = sm.Problem(sm.minimize(A[0] @ w + sm.ridge(w, 1.0)), sm.card(w) <= 2)
+    linear.solve()
+    with pytest.raises(sm.ModelError, match="no loss"):
+        linear.predict(NEW)

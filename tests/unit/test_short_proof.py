@@ -111,8 +111,8 @@ def test_bounds_hold_over_all_supports() -> None:
         x[
             rng.choice(form.sparsity.units, min(form.sparsity.budget, form.sparsity.units), False)
         ] = 1.0
-        nodes, steps = int(rng.choice([1, 3, 300])), int(rng.integers(-1, 6))
-        found = short_proof(form, x, Patience(nodes, steps, operations=1e9))
+        nodes, rounds = int(rng.choice([1, 3, 300])), int(rng.integers(0, 6))
+        found = short_proof(form, x, Patience(nodes, rounds, operations=1e9))
         if found is None:
             continue
         closed += found.closed
@@ -173,7 +173,7 @@ def test_proofs_that_would_be_long_are_not_begun() -> None:
     w = sm.Variable(40, name="w")
     wide = sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), sm.card(w) <= K)
     assert short_proof(wide.form, np.zeros(40), WHEN_READ) is None
-    large = Patience(nodes=9, steps=2, operations=1e3)
+    large = Patience(nodes=9, rounds=2, operations=1e3)
     assert short_proof(posed().form, np.zeros(P), large) is None
     logistic = sm.Problem(sm.minimize(sm.logistic_loss(A @ w, np.sign(b))), sm.card(w) <= K)
     assert short_proof(logistic.form, np.zeros(40), WHEN_READ) is None
@@ -185,7 +185,7 @@ def test_proofs_that_would_be_long_are_not_begun() -> None:
 
 
 def test_a_proof_that_is_left_open_is_not_called_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(short, "WITH_HIGH_EFFORT", Patience(nodes=1, steps=2, operations=1e9))
+    monkeypatch.setattr(short, "WITH_HIGH_EFFORT", Patience(nodes=1, rounds=2, operations=1e9))
     rng = np.random.default_rng(2)
     A = (
         rng.standard_normal((200, 50))

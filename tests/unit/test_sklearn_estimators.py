@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import GammaRegressor, QuantileRegressor, Ridge
 from sklearn.metrics import d2_tweedie_score
 
@@ -18,8 +18,11 @@ from sparsemodel.sklearn import (
     SparseGeneralizedRegressionCV,
     SparseHuberRegression,
     SparseLinearRegression,
+    SparseLinearRegressionCV,
     SparseLogisticRegression,
     SparsePoissonRegression,
+    SparsePoissonRegressionCV,
+    SparsePrecision,
     SparseQuantileRegression,
 )
 from sparsemodel.sklearn.survival import concordance
@@ -274,3 +277,33 @@ def test_labels_of_several_types_are_named():
     labels = np.array(["a", 1] * 10, dtype=object)
     with pytest.raises(TypeError, match=r"several types, int and str.*y\.astype\(str\)"):
         SparseLogisticRegression(k=1).fit(X, labels)
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "words"),
+    [
+        (SparsePoissonRegression(k=2), "exposure", "y / exposure, sample_weight=exposure"),
+        (SparsePoissonRegressionCV([2]), "exposure", "y / exposure, sample_weight=exposure"),
+        (SparsePoissonRegression(k=2), "offset", "A @ w . c . offset"),
+        (SparseLinearRegressionCV([2]), "weights", "sample_weight="),
+        (SparseLinearRegression(k=2), "weight", "sample_weight="),
+        (SparseLinearRegression(k=2), "eval_set", "it has X, y, sample_weight"),
+        (SparseCoxRegression(k=2), "event", "columns of y"),
+        (SparsePrecision(edges=2), "sample_weight", "it has X, y"),
+    ],
+)
+def test_data_that_fit_does_not_take_are_refused_with_what_to_write(
+    model: BaseEstimator, given: str, words: str
+) -> None:
+    with pytest.raises(sm.DataTypeError, match=f"{type(model).__name__}.fit has no .*{words}"):
+        model.fit(X, U, **{given: np.ones(N)})
+
+
+def test_a_model_of_times_has_no_intercept_to_ask_for() -> None:
+    with pytest.raises(sm.DataTypeError, match="baseline hazard"):
+        SparseCoxRegression(fit_intercept=True)
+
+
+def test_graphs_are_asked_for_edges() -> None:
+    with pytest.raises(sm.DataTypeError, match="number of edges is `edges=`"):
+        SparsePrecision(k=3)

@@ -66,6 +66,8 @@ class Part:
     """A proved diagonal: ``M`` less it is positive semidefinite."""
     since: int = 0
     """How many units there were when it was chosen."""
+    steep: float = 0.0
+    """About the largest eigenvalue of ``M``, or more."""
     bound: float = -math.inf
     """Of this part, or of one that it belongs to."""
 
@@ -134,6 +136,7 @@ class Part:
             self.entry + 2.0,
             curvature,
             self.since,
+            self.steep,
             self.bound,
         )
 
@@ -230,6 +233,7 @@ class Part:
         found = _extracted(self)
         if found is not None:
             self.curvature, self.since = found, self.units.size
+            self.steep = _largest(self.matrix)
         return self.curvature is not None
 
     def ends(self) -> tuple[float, IntArray] | None:
@@ -278,15 +282,19 @@ def _extracted(part: Part) -> FloatArray | None:
     root = 1.0 / np.sqrt(own)
     inverse *= root[:, None]
     inverse *= root
-    fourth = inverse @ inverse
-    fourth = fourth @ fourth
-    vector = fourth.sum(axis=1)
-    length = 1.0
-    for _ in range(4):  # sixteen steps of the power method
-        vector = fourth @ (vector / math.sqrt(float(vector @ vector)))
-        length = math.sqrt(float(vector @ vector))
-    diagonal = np.square(root) / length**0.25
+    diagonal = np.square(root) / _largest(inverse)
     for share in (0.998, 0.95, 0.8):
         if np.all(diagonal > 0.0) and part.convex_less(share * diagonal):
             return np.asarray(share * diagonal)
     return None
+
+
+def _largest(matrix: FloatArray) -> float:
+    """Return the largest eigenvalue, about: sixteen steps of the power method."""
+    fourth = matrix @ matrix
+    fourth = fourth @ fourth
+    vector, length = fourth.sum(axis=1), 1.0
+    for _ in range(4):
+        vector = fourth @ (vector / math.sqrt(float(vector @ vector)))
+        length = math.sqrt(float(vector @ vector))
+    return float(length**0.25)

@@ -47,15 +47,15 @@ class Patience:
 
     nodes: int
     """Parts that are looked at."""
-    steps: int
-    """Newton steps for the bound of each."""
+    rounds: int
+    """Of steps for the bound of each."""
     operations: float
     """Of the Gram matrix and of a few factorisations."""
 
 
-AFTER_A_SOLVE = Patience(nodes=1, steps=-1, operations=1e7)
-WHEN_READ = Patience(nodes=200, steps=6, operations=1e9)
-WITH_HIGH_EFFORT = Patience(nodes=1000, steps=8, operations=1e9)
+AFTER_A_SOLVE = Patience(nodes=1, rounds=0, operations=1e7)
+WHEN_READ = Patience(nodes=200, rounds=3, operations=1e9)
+WITH_HIGH_EFFORT = Patience(nodes=1000, rounds=6, operations=1e9)
 
 
 @final
@@ -221,9 +221,9 @@ class _Search:
             self.nodes += 1
             if self._settled(part):
                 return True
-            if self._patience.steps < 0 or not part.curved():
+            if not (self._patience.rounds and part.curved()):
                 break
-            found = relaxed(part, self.cutoff, self._patience.steps)
+            found = relaxed(part, self.cutoff, self._patience.rounds)
             part.bound = max(part.bound, found.bound)
             self._offer(part, found.order[: part.k])
             if part.bound >= self.cutoff:

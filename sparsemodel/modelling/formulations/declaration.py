@@ -16,7 +16,7 @@ from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.formulations.registered import formulation_of
 from sparsemodel.modelling.formulations.watched_data import Watched, check_unchanged, watched
 from sparsemodel.modelling.goal import Minimize
-from sparsemodel.modelling.results.limits import checked_ks, followed_values
+from sparsemodel.modelling.results.limits import check_limits_are_set, checked_ks, followed_values
 from sparsemodel.modelling.results.shown import problem_document
 
 _SOLUTION = "its solution has it: problem.solve().{}"
@@ -105,6 +105,12 @@ class Declaration(Signposted):
             inner: CompiledProblem = declared.fewest.problem(type(self))._compiled()
             return inner
         return formulation_of(declared).compile(declared, last)
+
+    def _in_total(self, values: Any) -> tuple[CompiledProblem, list[int]]:
+        """Return the problem, and the numbers of nonzeros to follow."""
+        check_limits_are_set(self._declared)
+        compiled = self._compiled(looking=True)
+        return compiled, checked_ks(values, compiled.form.cardinality)
 
     def _along(self, k: Any, values: Any) -> tuple[CompiledProblem, list[int]]:
         """Return the problem without the values of ``k`` that it has now, and those to follow."""

@@ -136,6 +136,8 @@ def loss_term(
     if isinstance(prediction, AffineLike):
         checked = prediction.as_affine()
         shape = checked.value_shape()
+        if loss.target_kind is TargetKind.TIMES:
+            _no_intercept(loss, checked)
     elif isinstance(prediction, ObjectiveLike):
         raise ModelError(f"{prediction!r} is a loss; a prediction such as `A @ w` is needed here.")
     else:
@@ -162,6 +164,16 @@ def loss_term(
     if weights is not None and not isinstance(weights, Quantity):
         weights = observation_weights(weights, shape[0], loss.name)
     return LossTerm(loss, checked, target, weights, reduction, classes=classes, column_names=names)
+
+
+def _no_intercept(loss: DataFit, prediction: Affine) -> None:
+    """Refuse a free constant where only differences between observations matter."""
+    for piece in prediction.pieces:
+        if piece.design is None and not piece.shape:
+            raise ModelError(
+                f"{loss.name} has no intercept: every value of "
+                f"{piece.variable!r} gives the same loss. Leave it out."
+            )
 
 
 def residual_term(

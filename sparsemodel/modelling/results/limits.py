@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemodel.interfaces import Cardinality, FloatArray, InfeasibleError, ModelError
 from sparsemodel.interfaces.numeric import shown, whole_number
-from sparsemodel.modelling.declared import Reading, quantities
+from sparsemodel.modelling.declared import Declared, Reading, quantities
 from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Constraint
 from sparsemodel.modelling.expressions.objective_terms import Price
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, parameters_in
@@ -57,6 +57,20 @@ def followed_values(k: Any, values: Any, reading: Reading) -> tuple[float, bool]
     twice = any(isinstance(c, CardinalityConstraint) for c in limits)
     uneven = twice and any(v.symmetric for v in reading.variables)  # pairs are two of k
     return float(numbers.max()), known > 1 or prices or uneven
+
+
+def check_limits_are_set(declared: Declared) -> None:
+    """Refuse a path over numbers alone where a limit has no value: it may be what is followed."""
+    if declared.missing:
+        return  # what is missing is said where it is needed
+    for constraint in declared.reading.constraints:
+        for k in parameters_in(_limit(constraint)):
+            if k.missing:
+                raise ModelError(
+                    f"path(values) is about the total number of nonzeros, and {k!r} in "
+                    f"{constraint!r} has no value. To follow {k!r}, write path({k!r}, values), "
+                    f"for example path({k!r}, range(1, 51)); to hold it, set {k!r}.value."
+                )
 
 
 def _depends(parameter: Parameter, k: Parameter) -> bool:

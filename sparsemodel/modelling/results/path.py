@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 
 from sparsemodel.documents.document import Document
 from sparsemodel.documents.documented import Documented
 from sparsemodel.interfaces import (
+    DataTypeError,
     FloatArray,
     IntArray,
     ModelError,
@@ -110,6 +111,15 @@ class Path(Documented, Signposted):
         for k in self.k.tolist():
             for ridge in [None] if self.ridges is None else self.ridges.tolist():
                 yield self.at(k, ridge)
+
+    def __getitem__(self, k: Any) -> NoReturn:
+        raise DataTypeError(
+            "path[...] could be about k or about a position: path.at(k) is the solution with "
+            "that k, and list(path) has all solutions in order."
+        )
+
+    def __contains__(self, k: Any) -> NoReturn:
+        raise DataTypeError("`in` could be about k or about solutions; write `k in path.k`.")
 
     def __repr__(self) -> str:
         early = f", stopped early: {self.stop.value}" if self.stop.requested else ""

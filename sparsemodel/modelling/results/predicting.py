@@ -22,6 +22,7 @@ from sparsemodel.interfaces import (
     TargetKind,
 )
 from sparsemodel.interfaces.errors import closest
+from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.affine import Affine, Piece
 from sparsemodel.modelling.expressions.objective_terms import LossTerm
@@ -129,10 +130,14 @@ class Predictor:
 
 def predictor_of(reading: Reading, values: Sequence[FloatArray]) -> Predictor | ModelError:
     """Return what predicts with values of the variables, or the error that says why not."""
-    terms = [
+    losses = [
         term
         for term in getattr(reading.goal.objective, "terms", ())
-        if isinstance(term, LossTerm) and term.prediction is not None and _rows(term) != 1
+        if isinstance(term, LossTerm) and term.prediction is not None
+    ]
+    # One row beside others is a linear term or a penalty; alone it is the one observation.
+    terms = [term for term in losses if _rows(term) != 1] or [
+        term for term in losses if not isinstance(term.loss, LinearLoss)
     ]
     levels = terms[0].levels if terms else None
     if len(terms) != 1 and (levels is None or any(term.levels is not levels for term in terms)):

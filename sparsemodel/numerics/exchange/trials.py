@@ -28,7 +28,7 @@ from sparsemodel.numerics.exchange.quadratics.rounds import (
 from sparsemodel.numerics.exchange.quadratics.runners_up import Comparison
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.side_by_side import RANKED, lowest_first, side_by_side
-from sparsemodel.numerics.exchange.swaps import Known, allowed, share_left, steady, telling
+from sparsemodel.numerics.exchange.swaps import Known, allowed, gentle, share_left, steady, telling
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 
 _NEGLIGIBLE = 1e-11
@@ -167,8 +167,9 @@ class ExchangeTrials:
         return found if near is start else self.debiased(near)
 
     def _misled(self, point: Point) -> bool:
-        """Return whether the model promises something though no change improves ``point``."""
-        if self._objective.quadratic or self.models.shared or self.models.rare:
+        """Return whether the model promises something that the objective has not refused."""
+        judged = gentle(self._objective) and self._compared == point.support.tobytes()
+        if judged or self._objective.quadratic or self.models.shared or self.models.rare:
             return False
         search = self._search(point)
         return search is not None and search.size > 1 and search.contrast < 0.0

@@ -1,0 +1,24 @@
+"""What the parts of a model refuse, and what to write instead."""
+
+from sparsemodel.modelling.expressions.symbolic.arguments import (
+    refuse_argument,
+    taking_only_its_own,
+)
+from sparsemodel.modelling.expressions.symbolic.names import HINTS, hint_for
+from sparsemodel.modelling.expressions.symbolic.symbol import (
+    NoneOfCvxpys,
+    Symbolic,
+    asked_by_sparse,
+    no_numbers,
+)
+
+__all__ = [
+    "HINTS",
+    "NoneOfCvxpys",
+    "Symbolic",
+    "asked_by_sparse",
+    "hint_for",
+    "no_numbers",
+    "refuse_argument",
+    "taking_only_its_own",
+]

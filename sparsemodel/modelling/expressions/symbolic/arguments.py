@@ -1,0 +1,108 @@
+"""What to write in place of arguments that functions of this language have not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from inspect import CO_VARARGS
+from typing import NoReturn, ParamSpec, TypeVar
+
+from sparsemodel.interfaces import DataTypeError
+from sparsemodel.interfaces.errors import closest
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_BOUND = "write it as a constraint: `w >= 0`, `w <= 1`"
+_BACKEND = "name the algorithm with `backend=`; sm.available_backends() lists them"
+_SURVIVAL = "the target has two columns: `np.column_stack([time, event])`"
+_WEIGHTS = "observations are weighted by `weights=`, an array with a number for each of them"
+_LEVEL = "the level is `tau=`"
+_ARGUMENTS = {
+    "always": "do not count the entries that are always in the model: sm.card(w[3:]) <= k",
+    "alpha": "add the ridge to the objective: `+ sm.ridge(w, lam)`",
+    "boolean": "constrain the nonzero entries with sm.card(w) and sm.chosen(w)",
+    **dict.fromkeys(("bounds", "lb", "ub"), _BOUND),
+    "dispersion": "the variance is mean + mean^2 / theta: `theta=1 / dispersion`",
+    **dict.fromkeys(("time", "durations", "event", "events", "event_observed"), _SURVIVAL),
+    "epsilon": "the residual from which a Huber loss is linear is `delta=`",
+    "class_weight": _WEIGHTS + ": `weights=np.where(y == 1, 2.0, 1.0)`",
+    "exposure": "exposures are an offset of the prediction: `A @ w + c + np.log(exposure)`",
+    "fit_intercept": "add a variable for the intercept: `A @ w + c` with `c = sm.Variable()`",
+    "integer": "the values of variables are real numbers; only the nonzero entries are selected",
+    "k": "the limit is a constraint, `sm.card(w) <= k`",
+    "link": "it has one link; sm.poisson_loss has log, identity and sqrt, sm.gamma_loss log and "
+    "inverse. Others are not convex, or a sm.custom_loss",
+    "offset": "add it to the prediction: `A @ w + offset`",
+    "quantile": _LEVEL,
+    **dict.fromkeys(("solver", "method", "algorithm"), _BACKEND),
+    **dict.fromkeys(("timeout", "max_time", "TimeLimit"), "write `time_limit=`, in seconds"),
+    **dict.fromkeys(
+        ("tol", "tolerance", "eps"),
+        "`effort=` says how long it searches, and "
+        "problem.prove(gap=...) how close to the optimum it ends",
+    ),
+    **dict.fromkeys(("random_state", "random_seed"), "write `seed=`"),
+    **dict.fromkeys(("n_jobs", "n_threads", "threads"), "write `sm.config.threads = 4` before"),
+    "sample_weight": _WEIGHTS,
+    "strata": "they are a third column of the target: `np.column_stack([time, event, stratum])`",
+}
+"""What to write in place of arguments that functions of this language have not."""
+_ARGUMENTS_OF = {
+    ("sm.negative_binomial_loss", "alpha"): _ARGUMENTS["dispersion"],
+    **{("sm.quantile_loss", name): _LEVEL for name in ("alpha", "level", "percentile", "q")},
+    ("solution.predict", "offset"): "of new rows write `(new @ w + c + offset).value`",
+    ("solution.predict", "exposure"): "of new rows write `(new @ w + c + np.log(exposure)).value`",
+}
+_POSITIONS = {
+    "sm.cox_loss": "Times, events and strata are columns: `np.column_stack([time, event])`.",
+    "sm.Variable": "The shape of a matrix is a tuple, `sm.Variable((p, m))`.",
+    "sm.Parameter": "The shape of a matrix is a tuple, `sm.Parameter((n, p))`.",
+}
+"""What to write in place of more values than there are places."""
+
+
+def taking_only_its_own(function: Callable[P, R]) -> Callable[P, R]:
+    """Return the function with an error that says what to write for an argument it has not."""
+    code = function.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    places = math.inf if code.co_flags & CO_VARARGS else code.co_argcount
+    own = [name for name in known[: code.co_argcount] if name != "self"]
+    needed = own[: len(own) - len(function.__defaults__ or ())]
+    selves = code.co_argcount - len(own)
+    name = function.__qualname__.removesuffix(".__init__")
+    what = f"sm.{name}".replace("sm.Fitted.", "solution.")
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not kwargs.keys() <= set(known):
+            refuse_argument(next(name for name in kwargs if name not in known), known, what)
+        if len(args) > places:
+            hint = _POSITIONS.get(what, "Write the names of the others, `name=value`.")
+            takes = f"{', '.join(own) or 'nothing'} by position"
+            given = f"{len(args) - selves} values were given"
+            raise DataTypeError(f"{what} takes {takes}, and {given}. {hint}")
+        missing = [name for name in needed[max(len(args) - selves, 0) :] if name not in kwargs]
+        if missing:
+            raise DataTypeError(f"{what}({', '.join(needed)}) needs {' and '.join(missing)}.")
+        return function(*args, **kwargs)
+
+    return called
+
+
+def refuse_argument(
+    name: str, known: Iterable[str], what: str, elsewhere: Mapping[str, str] = _ARGUMENTS
+) -> NoReturn:
+    """Raise an error that says what to write for an argument that there is not.
+
+    ``elsewhere`` has what to write by the name that other packages have for it.
+    """
+    listed = [one for one in known if one != "self"]
+    close = closest(name, listed)
+    hint = f"is {close!r} meant?" if close else f"it has {', '.join(listed)}."
+    if (what, name) in _ARGUMENTS_OF:
+        raise DataTypeError(f"{what} has no argument {name!r}; {_ARGUMENTS_OF[what, name]}.")
+    wished = name if name in elsewhere else closest(name, () if close else elsewhere, cutoff=0.8)
+    hint = f"{elsewhere[wished]}." if wished else hint
+    raise DataTypeError(f"{what} has no argument {name!r}; {hint}")
