@@ -244,10 +244,10 @@ class ExchangeTrials:
 
     def _comparison(self, point: Point) -> Comparison | None:
         """Return how others compare in the model, where that tells of supports elsewhere."""
-        alone = steady(self._objective) and not (self.models.rare or self.models.shared)
-        search = self._modelled(point) if alone else None
-        told = search is None or telling(self._objective, search.size)
-        return search.comparison if search is not None and told else None
+        search = None if self.models.rare or self.models.shared else self._modelled(point)
+        if search is None or not telling(self._objective, search.size):
+            return None
+        return search.comparison if steady(self._objective) or search.comparison.remote else None
 
     def _none_better(self, point: Point, rounds: Rounds) -> bool:
         """Return whether enough searches have come back, where groups have exact prices."""
