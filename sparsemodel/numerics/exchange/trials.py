@@ -197,7 +197,7 @@ class ExchangeTrials:
     def beside(self, point: Point, rounds: Rounds) -> Point | None:
         """Descend from the best of the supports that the model ranks next, if that is better."""
         rounds.descended(self._spent)
-        if rounds.enough or self._told(point):
+        if rounds.enough or self.told(point):
             return None
         near = self.near(point, point.value)[:_FROM]
         better = self._best(point, (self._minimised_on(some, point) for some in near), rounds)
@@ -232,7 +232,7 @@ class ExchangeTrials:
         sure = next(c for k, c in _SURE if search.size <= k)
         return comparison.surrounded or (judged and comparison.contrast >= sure)
 
-    def _told(self, point: Point) -> bool:
+    def told(self, point: Point) -> bool:
         """Return whether leaps cost so much in the model that no support beside is lower."""
         comparison = self._comparison(point)
         if comparison is None:

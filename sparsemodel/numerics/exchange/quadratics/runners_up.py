@@ -76,7 +76,7 @@ def runners_up(here: Exchanges, many: int) -> tuple[IntArray, FloatArray, FloatA
             break
         batch = few.tiled(1)
         batch.reset_all(members[:parents])
-    supports, w, explained = _minimised(few, np.sort(chosen[:many], axis=1))
+    supports, w, explained = minimised_in(few, np.sort(chosen[:many], axis=1))
     order = np.argsort(-explained, kind="stable")
     supports, rises = supports[order], 0.5 * (few.explained[0] - explained[order])
     return (supports if pool is None else pool[supports]), w[order], rises
@@ -237,7 +237,7 @@ def _names(codes: IntArray, members: IntArray) -> IntArray:
     return np.asarray(codes[members].sum(axis=1), dtype=np.int64)
 
 
-def _minimised(few: Exchanges, supports: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+def minimised_in(few: Exchanges, supports: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return supports whose coordinates do not depend on each other, with their minimisers.
 
     And with what these explain.
