@@ -26,10 +26,10 @@ _FREE = 1e-4
 """Share of its curvature that a coordinate which is always in gives away: its slope vanishes."""
 
 
-def enclosed_at_once(
+def bounded_at_once(
     form: SparseRegression, q: Quadratic, x: FloatArray, allowed: float
-) -> tuple[float, float] | None:
-    """Return a lower bound on all supports and an upper bound on the objective at ``x``.
+) -> float | None:
+    """Return a lower bound on all supports that is near to the objective at ``x``.
 
     None where the factorisation fails, or the point has fewer units than it may. ``allowed`` is the
     gap that may be left, relative to the objective. O(p^3) beside the quadratic.
@@ -68,8 +68,7 @@ def enclosed_at_once(
     top = float(np.maximum(gains, outside.max(initial=0.0)).sum())
     bound = value - float(slopes) + 0.5 * float(own @ np.square(ends)) - top - lost
     rounding = 64.0 * gamma(on.size + 32) * (reach * reach + top + lost + abs(q.lowest_constant))
-    bound -= rounding + q.unit * q.aim**2
-    return bound, value + rounding + 4.0 * q.unit * (most + 1.0) * reach * reach
+    return bound - rounding - q.unit * q.aim**2
 
 
 def _chosen(

@@ -17,14 +17,16 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import U
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
-from sparsemodel.certificates.short_proofs.at_once import enclosed_at_once
+from sparsemodel.certificates.short_proofs.at_once import bounded_at_once
 from sparsemodel.certificates.short_proofs.part import Part, Tangent
 from sparsemodel.certificates.short_proofs.relaxation import relaxed
 from sparsemodel.certificates.short_proofs.whole import Whole
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, Claim, relative_gap_of
 from sparsemodel.certificates.statements.objective_interval import (
+    Primal,
     constant_part,
     null_value,
+    primal,
 )
 from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
 from sparsemodel.numerics.budget import Budget, budget
@@ -66,17 +68,14 @@ class Short:
 
     x: FloatArray
     """The best point, in the form's coordinates."""
+    value: float
+    """Its objective."""
     upper: float
-    """Its objective, rounded up."""
+    """The same, rounded up."""
     bound: float
     """No feasible point has an objective below."""
     closed: bool
     """Whether that proves the point globally optimal, as a certificate would say."""
-
-    @property
-    def value(self) -> float:
-        """Return the objective of the point."""
-        return self.upper
 
     @property
     def claim(self) -> Claim:
@@ -103,27 +102,33 @@ def short_proof(form: SparseRegression, x: FloatArray, patience: Patience) -> Sh
     operations = root_cost(form)
     if not searchable(form) or operations > patience.operations or not budget().allows(operations):
         return None
-    q, constant = Quadratic.of(form), constant_part(form)
-    if not (q.sound and q.finite):
+    q, at = Quadratic.of(form), primal(form, x)
+    if not (q.sound and q.finite) or at.violations:
         return None
-    if q.near is None:
-        found = enclosed_at_once(form, q, x, 0.5 * OPTIMAL_GAP)
-        if found is not None and relative_gap_of(found[1], found[0], constant) <= OPTIMAL_GAP:
-            return Short(x, found[1], min(found), closed=True)
+    bound = bounded_at_once(form, q, x, 0.5 * OPTIMAL_GAP) if q.near is None else None
+    if bound is not None:
+        found = _concluded(form, x, at, bound)
+        if found is not None and found.closed:
+            return found
     whole = Whole.of(form, q)
     if whole is None:
         return None
-    search = _Search(whole, x, constant, patience)
+    search = _Search(whole, x, constant_part(form), patience)
     search.run()
     if search.better is not None:
-        point = whole.minimiser(np.array(search.better, dtype=np.intp))
-        x = x if point is None else point
-    upper = whole.upper(x)
-    bound = min(search.bound, upper)
-    if not (math.isfinite(bound) and math.isfinite(upper)):
+        better = whole.minimiser(np.array(search.better, dtype=np.intp))
+        if better is not None:
+            x, at = better, primal(form, better)
+    return _concluded(form, x, at, search.bound)
+
+
+def _concluded(form: SparseRegression, x: FloatArray, at: Primal, bound: float) -> Short | None:
+    """Return what a bound says of a point; None where that is nothing."""
+    bound = min(bound, at.upper)
+    if at.violations or not (math.isfinite(bound) and math.isfinite(at.upper)):
         return None
-    share = relative_gap_of(upper, bound, constant)
-    return Short(x, upper, bound, share <= OPTIMAL_GAP)
+    share = relative_gap_of(at.upper, bound, constant_part(form))
+    return Short(x, at.value, at.upper, bound, share <= OPTIMAL_GAP)
 
 
 def root_cost(form: SparseRegression) -> float:
