@@ -341,3 +341,27 @@ def test_backends_that_cannot_say_so_and_texts_say_it():
     assert "6 of them only beside others" in text
     assert "left out that entries are nonzero only beside others" in text
     assert certificate.bound <= problem.prove().bound
+
+
+def test_what_is_held_in_needs_room_for_one_of_its_parents():
+    """Of which there may be several, for each of what asks for them."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((12, 6)), rng.standard_normal(12)
+
+    def declared(k: int, *limits: object) -> sm.Problem:
+        w = sm.Variable(6, name="w")
+        z, goal = sm.chosen(w), sm.minimize(sm.squared_loss(a @ w, b) + sm.ridge(w, 0.1))
+        needs = [z[2] <= z[0] + z[1], z[3] <= z[1] + z[4]]
+        others = [limit(w) for limit in limits]
+        return sm.Problem(goal, sm.card(w) <= k, w[2:4] >= 0.3, *needs, *others)
+
+    assert declared(3).solve().support.tolist() == [1, 2, 3]
+    with pytest.raises(sm.InfeasibleError, match=r"more than the 2 .* or than limits"):
+        declared(2).solve()
+    apart = lambda w: sm.card(w[1:3]) <= 1  # noqa: E731 - w[1] has no room, and the others do
+    assert declared(4, apart).solve().support.tolist() == [0, 2, 3, 4]
+    with pytest.raises(sm.InfeasibleError, match="beside them"):
+        declared(3, apart).solve()
+    assert declared(4).path([3, 4]).k.tolist() == [3, 4]
+    with pytest.raises(sm.InfeasibleError, match="needs others beside it"):
+        declared(4).path([2, 3])

@@ -47,6 +47,10 @@ class Order:
         inside = self._marked(units)
         return np.asarray(inside[self.child] & ~inside[self.parents].any(axis=1))
 
+    def asked(self, units: IntArray) -> list[IntArray]:
+        """Return what ``units`` lack: of each of these sets one has to be in beside them."""
+        return [row[row != _NEVER] for row in self.parents[self.lacking(units)]]
+
     def keeps(self, units: IntArray) -> bool:
         """Return whether ``units`` may be in without any other."""
         return not self.lacking(units).any()

@@ -49,7 +49,11 @@ def best_closed(
     if order is None:
         raise ValueError("there is nothing that units need")
     limit = replace(sparsity, k=k + sparsity.forced_units)
-    chosen = order.closed(np.empty(0, np.intp) if begun is None else begun, scores)
+    begun = np.empty(0, np.intp) if begun is None else begun
+    chosen = order.closed(begun, scores)
+    if not limit.within(chosen):
+        fewer = limit.closing(begun, scores)
+        chosen = chosen if fewer is None else fewer
     barred = np.zeros(scores.size, dtype=bool)
     while chosen.size < min(k, scores.size):
         total, many = bundles(order, scores, chosen)
