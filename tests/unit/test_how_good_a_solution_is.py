@@ -179,6 +179,16 @@ def test_numbers_that_vanish_leave_a_bound_or_none() -> None:
     assert (verdict.outcome, verdict.faults) == ("solved", ())
 
 
+def test_a_certificate_after_a_short_proof_is_that_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packaged, "_LOOK", (30.0, 30.0))
+    problem = hard(sm.logistic_loss)
+    problem.solve()
+    assert not problem.certify().claim.optimal
+    problem = hard(sm.logistic_loss)
+    assert problem.solve().status == "optimal (proved)"
+    assert problem.certify().claim.optimal
+
+
 def test_after_a_certificate_nothing_else_is_said() -> None:
     problem = hard()
     problem.prove()  # compiles the search, so that a look would close the gap

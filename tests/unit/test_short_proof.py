@@ -13,8 +13,9 @@ import sparsemodel as sm
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.short_proofs import short_proof as short
 from sparsemodel.certificates.short_proofs.at_once import bounded_at_once
-from sparsemodel.certificates.short_proofs.part import Part
+from sparsemodel.certificates.short_proofs.part import Part, Tangent
 from sparsemodel.certificates.short_proofs.short_proof import WHEN_READ, Patience, short_proof
+from sparsemodel.certificates.short_proofs.whole import Whole
 from sparsemodel.modelling.regression import compiled
 from sparsemodel_backends.exchange import Exchange
 
@@ -136,6 +137,20 @@ def test_bounds_of_relaxations_hold(monkeypatch: pytest.MonkeyPatch) -> None:
             assert found is not None
             assert found.closed
             assert found.bound <= least(problem) <= found.upper * (1.0 + 1e-12)
+
+
+def test_units_are_decided_by_what_they_would_gain() -> None:
+    form = posed().form
+    whole = Whole.of(form, Quadratic.of(form))
+    assert whole is not None
+    search = short._Search(whole, start((0, 1, 2)), 0.0, WHEN_READ)
+    search.value = 2.5
+    gains = np.zeros(P)
+    gains[:5] = 5.0, 4.0, 3.0, 1.0, 0.4
+    left = search._fixed(whole.part, Tangent(0.0, gains, np.arange(P), gains, 0.0))
+    assert left is not None
+    # Unit 3 would raise the bound to 2 in place of unit 2, and unit 2 left out would, too.
+    assert (left.inside, left.units.tolist(), left.k) == ((0, 1), [2, 3], 1)
 
 
 def test_bounds_by_one_factorisation_hold() -> None:
