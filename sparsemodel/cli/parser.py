@@ -63,7 +63,7 @@ class Parser(argparse.ArgumentParser):
     """The parsers of commands, by name."""
 
     def error(self, message: str) -> NoReturn:
-        strange = re.fullmatch(r"unrecognized arguments: (--[\w-]+).*", message)
+        strange = re.fullmatch(r"unrecognized arguments: (--?[A-Za-z][\w-]*).*", message)
         unknown = re.fullmatch(r"argument COMMAND: invalid choice: '(.*?)' .*", message)
         if strange:
             owners = [
@@ -72,8 +72,9 @@ class Parser(argparse.ArgumentParser):
                 if strange[1] in one._option_string_actions
             ]
             known = self._known()
-            longer = [one for one in known if one.startswith(strange[1].removesuffix("s"))]
-            close = closest(strange[1], longer or known, cutoff=0.0 if longer else 0.5)
+            meant = "--" + strange[1].lstrip("-")  # -k is short for nothing, and --k is meant
+            longer = [one for one in known if one.startswith(meant.removesuffix("s"))]
+            close = closest(meant, longer or known, cutoff=0.0 if longer else 0.5)
             message += f"; did you mean {close}?" if close and not owners else ""
             message += f"; it is an option of {' and '.join(owners)}" if owners else ""
         if unknown:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -154,8 +155,12 @@ def encode(
             "there, with dask.dataframe.get_dummies(df.categorize()), or encode df.compute()."
         )
     frame = in_memory(frame, "The data frame")
-    if column_names(frame) is None or isinstance(frame, Design):
+    names = column_names(frame)
+    if names is None or isinstance(frame, Design):
         raise DataTypeError(f"encode() takes a DataFrame, not {type(frame).__name__}.")
+    name, times = Counter(names).most_common(1)[0] if names else ("", 0)
+    if times > 1:
+        raise DataError(f"The data frame has {times} columns named {name!r}; rename all but one.")
     encoding: Encoding | Formula
     if formula is not None:
         if missing != "refuse":

@@ -153,8 +153,8 @@ class RunOptions:
     """What proves bounds; without it none ends the plan."""
     proof: Callable[[FloatArray], ShortProof | None] | None = None
     """Tries a short proof from a point of the unreduced form; None for no proof."""
-    proved_early: bool = False
-    """Whether backends may ask for it; it is tried at the end where none has."""
+    proved_last: bool = False
+    """Whether the proof is also tried where no backend requests it."""
 
     def listener(self) -> Callable[[Iteration], bool] | None:
         """Return what a backend calls after each iteration, None without a callback."""

@@ -162,7 +162,7 @@ class _Run:
             rng=np.random.default_rng(options.seed),
             start=self._first if source is None else source.point.x,
             on_iterate=options.listener(),
-            proof=self._prove if options.proof is not None and options.proved_early else None,
+            proof=None if options.proof is None else self._prove,
         )
         result = stage.backend.solve(objective, context)
         check_contract(stage.label, result, objective)
@@ -238,7 +238,7 @@ class _Run:
         """Return the best point, debiased and evaluated on the unreduced form."""
         best, objective, reduced = self._found(), self._objective, self._reduced
         point = debiased_point(objective, self._restricted, best)
-        if not self._proofs and not best.stop.requested:
+        if self._options.proved_last and not self._proofs and not best.stop.requested:
             point, _ = self._prove(point)
         bounding = bounding_point(objective, point)
         promise = np.inf if self._duals else -np.inf

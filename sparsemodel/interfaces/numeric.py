@@ -194,6 +194,11 @@ def _checked(value: Any, where: str, wanted: str) -> Any:
     return value
 
 
+def is_one_of(value: Any, words: Iterable[str]) -> bool:
+    """Return whether a value is one of the words; arrays and other objects are none."""
+    return isinstance(value, str) and value in words
+
+
 def described(value: Any) -> str:
     """Return what a value is, for a message: its type, with its shape or its shortened text."""
     kind, shape = type(value).__name__, getattr(value, "shape", ())

@@ -9,7 +9,7 @@ from sparsemodel.modelling.expressions.affine import AffineLike
 from sparsemodel.modelling.expressions.cardinality import card
 from sparsemodel.modelling.expressions.norms import norm
 from sparsemodel.modelling.expressions.objective_terms import Objective, ObjectiveLike, linear_term
-from sparsemodel.modelling.expressions.symbolic import NoneOfCvxpys
+from sparsemodel.modelling.expressions.symbolic import NoneOfCvxpys, taking_only_its_own
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import log_det
 
 
@@ -29,6 +29,7 @@ class Minimize(NoneOfCvxpys):
         return f"minimize({self.objective!r})"
 
 
+@taking_only_its_own
 def minimize(objective: Any) -> Minimize:
     """Return the goal of minimising ``objective``, a sum of losses, ridges and linear terms.
 

@@ -245,7 +245,7 @@ class Problem(Declaration):
         plan = self.plan(backend, options.time_limit, effort)
         proof = compiled.short_proof(effort) if backend is None else None
         options = replace(
-            options, start=first, enclosure=enclosure, proof=proof, proved_early=effort == "high"
+            options, start=first, enclosure=enclosure, proof=proof, proved_last=effort == "high"
         )
         self._outcome, found = solved(
             compiled, plan, options, verbose=verbose, began=began, known=known

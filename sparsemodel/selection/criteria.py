@@ -30,7 +30,7 @@ from types import MappingProxyType
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, ModelError
-from sparsemodel.interfaces.numeric import shown
+from sparsemodel.interfaces.numeric import is_one_of, shown
 
 Penalty = Callable[[float, int, int, float], float]
 """What a criterion adds to twice the negative log-likelihood, given n, p, k and d."""
@@ -89,9 +89,9 @@ def penalty_of(
     ModelError
         For an unknown criterion, and for a ``gamma`` that is negative or of another criterion.
     """
-    if criterion not in CRITERIA:
+    if not is_one_of(criterion, CRITERIA):
         raise ModelError(
-            f"There is no criterion {criterion!r}; known: {', '.join(CRITERIA)}. "
+            f"There is no criterion {shown(criterion)}; known: {', '.join(CRITERIA)}. "
             "For any loss there is cross_validate()."
         )
     if criterion != "ebic":

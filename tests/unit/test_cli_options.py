@@ -185,6 +185,7 @@ def test_dependent_columns_are_named(folder: Path, capsys: pytest.CaptureFixture
             "--loss: There is no loss 'squard'",
         ),
         ("solve d.csv --target y --k 2 --groups a,b", "did you mean --group-prefix?"),
+        ("solve d.csv --target y -k 2", "-k 2; did you mean --k?"),
         ("solve d.csv --target y --k two", "sparsemodel solve: argument --k: 'two' is not a whole"),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import pandas as pd
 import pytest
 
 import sparsemodel as sm
@@ -126,3 +127,61 @@ def test_a_path_says_which_limit_has_no_value() -> None:
         sm.Problem(goal, sm.card(w) <= 2).path(range(3))
     k.value, lam.value = 1, 0.1
     assert len(sm.Problem(goal, sm.card(w) <= k).path(range(3))) == 3
+
+
+W = sm.Variable(6, name="w")
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (
+            lambda: sm.Variable(3, nonneg=[True, False, True]),
+            "nonneg must be True or False.*constraint",
+        ),
+        (lambda: sm.Variable((3, 3), symmetric="yes"), "symmetric must be True or False"),
+        (lambda: sm.Parameter(3, nonneg=[True, False, True]), "nonneg must be True or False"),
+        (lambda: sm.Variable(3, name=["a", "b", "c"]), "entries are `names=`"),
+        (lambda: sm.Variable(3, names="abc"), "the whole is `name=`"),
+        (lambda: sm.Variable(3, names=3), "a list with a name for each"),
+        (lambda: sm.diff(W, 1.5), "order of diff must be a whole number"),
+        (lambda: sm.diff(W, B), "order of diff must be"),
+        (lambda: sm.squared_loss(A @ W, B, reduction=B), "'mean' or 'sum', not ndarray"),
+        (lambda: sm.cox_loss(A @ W, TIMES, ties=B), "breslow"),
+        (lambda: sm.ordinal_loss(A @ W, B > 0, order=5), "from the lowest to the highest"),
+        (lambda: sm.ordinal_loss(A @ W, B > 0, order={False, True}), "from the lowest to the"),
+        (lambda: sm.encode(pd.DataFrame(A[:, :2], columns=["a", "a"])), "2 columns named 'a'"),
+        (lambda: sm.Parameter(boolean=True), "no argument 'boolean'"),
+        *(
+            (lambda f=function: f(W, alpha=1.0), "has no argument 'alpha'")
+            for function in (
+                sm.diff,
+                sm.gaussian_nll,
+                sm.minimize,
+                sm.required_edges,
+                sm.ridge,
+                sm.semicontinuous,
+                sm.trace,
+            )
+        ),
+    ],
+)
+def test_values_of_another_kind_are_refused_by_the_name_of_the_argument(
+    asked: Any, words: str
+) -> None:
+    with pytest.raises(sm.SparseModelError, match=words):
+        asked()
+
+
+def test_solutions_and_paths_refuse_arrays_for_words_and_for_k() -> None:
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ W, B)), sm.card(W) <= 0)
+    path = problem.path(range(3))
+    problem.solve()
+    with pytest.raises(sm.ModelError, match="kind must be"):
+        problem.predict(A, B)
+    with pytest.raises(sm.ModelError, match="is not on the path"):
+        path.at([1, 2])
+    with pytest.raises(sm.ModelError, match="no criterion"):
+        path.select(B)
+    with pytest.raises(sm.ModelError, match="nothing to solve for"):
+        problem.restricted(problem.solution.support)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 from scipy.signal import lfilter
 from scipy.special import expit
 
@@ -220,6 +221,19 @@ def test_a_few_changes_of_level_in_few_rows_are_searched_for_beyond_the_model(se
     loss = sm.huber_loss(A @ w, levels + 0.3 * rng.standard_t(2, n), delta=0.5)
     problem = sm.Problem(sm.minimize(loss), sm.card(w) <= k)
     assert problem.solve().value <= (1.0 + 1e-6) * problem.solve(effort="high").value
+
+
+def test_perturbations_replace_most_of_a_support_of_signed_coefficients() -> None:
+    """Columns of a factor model on 30 rows: replacing half of the support leads back to it."""
+    rng, n, p, k = np.random.default_rng(4), 30, 60, 7
+    A = rng.standard_normal((n, 4)) @ rng.standard_normal((4, p))
+    A += 0.4 * rng.standard_normal((n, p))
+    y = A[:, :k] @ rng.uniform(0.5, 2.0, k)
+    y = y / y.std() + 0.5 * rng.standard_normal(n)
+    w = sm.Variable(p, name="w")
+    found = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= k, w >= 0).solve()
+    known = nnls(A[:, [1, 4, 30, 31, 35, 36, 43]], y)[1] ** 2 / (2 * n)
+    assert found.value <= (1.0 + 1e-6) * known
 
 
 def test_classes_are_searched_on_where_their_model_knows_no_more() -> None:

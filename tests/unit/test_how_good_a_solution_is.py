@@ -130,6 +130,13 @@ def test_of_data_that_have_changed_since_nothing_is_known() -> None:
     assert "none is known" in str(solution)
 
 
+def test_targets_far_from_zero_have_a_bound() -> None:
+    A, b = data()
+    w, c = sm.Variable(P, name="w"), sm.Variable(name="c")
+    goal = sm.minimize(sm.squared_loss(A @ w + c, b + 1e3))
+    assert sm.Problem(goal, sm.card(w) <= 3).solve().status == "optimal (proved)"
+
+
 def test_pickled_before_it_is_read_it_is_the_same() -> None:
     solution = posed(*data()).solve()
     back = pickle.loads(pickle.dumps(solution))

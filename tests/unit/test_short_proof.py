@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.short_proofs import short_proof as short
+from sparsemodel.certificates.short_proofs.at_once import bounded_at_once
+from sparsemodel.certificates.short_proofs.part import Part
 from sparsemodel.certificates.short_proofs.short_proof import WHEN_READ, Patience, short_proof
 from sparsemodel.modelling.regression import compiled
 from sparsemodel_backends.exchange import Exchange
@@ -122,6 +125,34 @@ def test_bounds_hold_over_all_supports() -> None:
     assert closed > 30
 
 
+def test_bounds_of_relaxations_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no curvature is chosen for a support, parts are fixed, divided and looked at."""
+    monkeypatch.setattr(short, "bounded_at_once", lambda *given: None)
+    monkeypatch.setattr(Part, "holds", lambda *given: -np.inf)
+    for seed in range(8):
+        for rounds in (1, 6):
+            problem = posed("plain" if seed % 2 else "weights", seed)
+            found = short_proof(problem.form, start((5, 6, 7)), Patience(300, rounds, 1e9))
+            assert found is not None
+            assert found.closed
+            assert found.bound <= least(problem) <= found.upper * (1.0 + 1e-12)
+
+
+def test_bounds_by_one_factorisation_hold() -> None:
+    rng, known = np.random.default_rng(1), 0
+    for _ in range(60):
+        problem, best = random_problem(rng)
+        problem.solve("exchange", effort="low")
+        x = np.concatenate([np.atleast_1d(v.value) for v in problem.variables])
+        q = Quadratic.of(problem.form)
+        bound = bounded_at_once(problem.form, q, x, 5e-7) if q.near is None else None
+        if bound is not None:
+            known += 1
+            assert bound <= best * (1.0 + 1e-11)
+            assert bound >= best * (1.0 - 1e-5) - 1e-11 * q.aim**2
+    assert known > 5
+
+
 def test_what_was_called_before_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsemodel.compiler.choice.openings.SMALL", 1)
     posed("box").solve(effort="high")  # the code of proofs is in memory now
@@ -213,7 +244,7 @@ def test_a_proof_of_another_point_proves_nothing_of_this_one(
 
     def prove(x: np.ndarray) -> short.Short:
         asked.append(x)
-        return short.Short(x, -1.0, -1.0, True)
+        return short.Short(x, -1.0, -1.0, -1.0, True)
 
     found = claimed(monkeypatch, prove).solve()
     assert not found.lower.optimal
@@ -227,7 +258,7 @@ def test_an_open_proof_is_tried_once_and_its_bound_is_kept(
 
     def prove(x: np.ndarray) -> short.Short:
         asked.append(x)
-        return short.Short(x, 1e3, 1e3, False)  # above what is found: rounding, at worst
+        return short.Short(x, 1e3, 1e3, 1e3, False)  # above what is found: rounding, at worst
 
     found = claimed(monkeypatch, prove).solve(effort="high")
     assert len(asked) == 1
@@ -239,7 +270,9 @@ def test_a_better_point_of_a_proof_is_the_solution(monkeypatch: pytest.MonkeyPat
     best = posed().solve("exhaustive")
 
     def prove(x: np.ndarray) -> short.Short:
-        return short.Short(best.values["w"], best.value, best.value * (1.0 - 1e-9), True)
+        return short.Short(
+            best.values["w"], best.value, best.value, best.value * (1.0 - 1e-9), True
+        )
 
     monkeypatch.setattr(Exchange, "init", started_badly(Exchange.init))
     found = claimed(monkeypatch, prove).solve()

@@ -16,13 +16,17 @@ from typing import final
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import U
+from sparsemodel.certificates.proving.gram.quadratic import Quadratic
+from sparsemodel.certificates.short_proofs.at_once import bounded_at_once
 from sparsemodel.certificates.short_proofs.part import Part, Tangent
 from sparsemodel.certificates.short_proofs.relaxation import relaxed
 from sparsemodel.certificates.short_proofs.whole import Whole
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, Claim, relative_gap_of
 from sparsemodel.certificates.statements.objective_interval import (
+    Primal,
     constant_part,
     null_value,
+    primal,
 )
 from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
 from sparsemodel.numerics.budget import Budget, budget
@@ -46,14 +50,13 @@ class Patience:
     """How long a short proof may be."""
 
     nodes: int
-    """Parts that are looked at."""
+    """Parts that are looked at, where one factorisation does not do."""
     rounds: int
     """Of steps for the bound of each."""
     operations: float
     """Of the Gram matrix and of a few factorisations."""
 
 
-AFTER_A_SOLVE = Patience(nodes=1, rounds=0, operations=1e7)
 WHEN_READ = Patience(nodes=200, rounds=3, operations=1e9)
 WITH_HIGH_EFFORT = Patience(nodes=1000, rounds=6, operations=1e9)
 
@@ -65,17 +68,14 @@ class Short:
 
     x: FloatArray
     """The best point, in the form's coordinates."""
+    value: float
+    """Its objective."""
     upper: float
-    """Its objective, rounded up."""
+    """The same, rounded up."""
     bound: float
     """No feasible point has an objective below."""
     closed: bool
     """Whether that proves the point globally optimal, as a certificate would say."""
-
-    @property
-    def value(self) -> float:
-        """Return the objective of the point."""
-        return self.upper
 
     @property
     def claim(self) -> Claim:
@@ -102,21 +102,33 @@ def short_proof(form: SparseRegression, x: FloatArray, patience: Patience) -> Sh
     operations = root_cost(form)
     if not searchable(form) or operations > patience.operations or not budget().allows(operations):
         return None
-    whole = Whole.of(form)
+    q, at = Quadratic.of(form), primal(form, x)
+    if not (q.sound and q.finite) or at.violations:
+        return None
+    bound = bounded_at_once(form, q, x, 0.5 * OPTIMAL_GAP) if q.near is None else None
+    if bound is not None:
+        found = _concluded(form, x, at, bound)
+        if found is not None and found.closed:
+            return found
+    whole = Whole.of(form, q)
     if whole is None:
         return None
-    constant = constant_part(form)
-    search = _Search(whole, x, constant, patience)
+    search = _Search(whole, x, constant_part(form), patience)
     search.run()
     if search.better is not None:
-        found = whole.minimiser(np.array(search.better, dtype=np.intp))
-        x = x if found is None else found
-    upper = whole.upper(x)
-    bound = min(search.bound, upper)
-    if not (math.isfinite(bound) and math.isfinite(upper)):
+        better = whole.minimiser(np.array(search.better, dtype=np.intp))
+        if better is not None:
+            x, at = better, primal(form, better)
+    return _concluded(form, x, at, search.bound)
+
+
+def _concluded(form: SparseRegression, x: FloatArray, at: Primal, bound: float) -> Short | None:
+    """Return what a bound says of a point; None where that is nothing."""
+    bound = min(bound, at.upper)
+    if at.violations or not (math.isfinite(bound) and math.isfinite(at.upper)):
         return None
-    share = relative_gap_of(upper, bound, constant)
-    return Short(x, upper, bound, share <= OPTIMAL_GAP)
+    share = relative_gap_of(at.upper, bound, constant_part(form))
+    return Short(x, at.value, at.upper, bound, share <= OPTIMAL_GAP)
 
 
 def root_cost(form: SparseRegression) -> float:
@@ -221,7 +233,7 @@ class _Search:
             self.nodes += 1
             if self._settled(part):
                 return True
-            if not (self._patience.rounds and part.curved()):
+            if not part.curved():
                 break
             found = relaxed(part, self.cutoff, self._patience.rounds)
             part.bound = max(part.bound, found.bound)

@@ -7,10 +7,9 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.rounding import U, gamma
+from sparsemodel.certificates.arithmetic.rounding import U
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.short_proofs.part import Part
-from sparsemodel.certificates.statements.objective_interval import feasible_upper
 from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
 
 _SLIGHT = 1e-6
@@ -29,15 +28,12 @@ class Whole:
     part: Part
 
     @classmethod
-    def of(cls, form: SparseRegression) -> Whole | None:
-        """Return it, O(n p^2); None where columns are too large, too small or dependent.
+    def of(cls, form: SparseRegression, q: Quadratic) -> Whole | None:
+        """Return it, with the quadratic of ``form``; None for dependent or tiny columns.
 
         Errors of the computed matrix and slopes lower the diagonal and the constant, as for
         :func:`~sparsemodel.certificates.proving.gram.enumeration.enumerate_supports`.
         """
-        q = Quadratic.of(form)
-        if not (q.sound and q.finite):
-            return None
         free = form.sparsity.free
         most = form.sparsity.budget + free.size
         own, squares = q.hessian.diagonal(), np.square(q.norms)
@@ -94,22 +90,3 @@ class Whole:
         x = np.zeros(form.shape)
         x[on] = values * scale
         return x if q.near is None else q.near.restore(x)
-
-    def upper(self, x: FloatArray) -> float:
-        """Return an upper bound on the objective at a feasible point; infinite where it is not one.
-
-        From the quadratic where that is of the form itself: data are not read again.
-        """
-        q, form = self.quadratic, self.form
-        if q.near is not None:
-            return feasible_upper(form, x)
-        on = np.flatnonzero(x)
-        if on.size > self.part.most or form.sparsity.count(x) > form.sparsity.budget:
-            return np.inf
-        values = x[on]
-        product = values @ q.hessian[on[:, None], on] + q.ridge[on] * values
-        energy, gain = 0.5 * float(values @ product), float(q.linear[on] @ values)
-        reach = float(q.norms[on] @ np.abs(values))
-        size = abs(q.lowest_constant) + abs(energy) + q.aim**2 + reach * (reach + q.aim)
-        size += float(q.ridge[on] @ np.square(values))
-        return q.lowest_constant + energy - gain + (q.unit + gamma(2 * on.size + 64)) * size

@@ -16,6 +16,7 @@ from sparsemodel.interfaces import (
     TargetKind,
     TwiceDifferentiable,
 )
+from sparsemodel.interfaces.numeric import described, is_one_of
 from sparsemodel.losses.counts.risk_sets import LOGS, PLAIN, RiskSets
 from sparsemodel.losses.parts.targets import first_bad
 
@@ -84,8 +85,9 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
     ties: str = "breslow"
 
     def __post_init__(self) -> None:
-        if self.ties not in ("breslow", "efron"):
-            raise DataError(f'{self.name}: ties must be "breslow" or "efron", got {self.ties!r}.')
+        if not is_one_of(self.ties, ("breslow", "efron")):
+            got = described(self.ties)
+            raise DataError(f'{self.name}: ties must be "breslow" or "efron", not {got}.')
 
     def total(self, u: FloatArray, y: FloatArray, c: FloatArray) -> float:
         risk = self._risk(y, c)

@@ -10,7 +10,11 @@ import numpy as np
 from sparsemodel.interfaces import DataError, FloatArray, IntArray, ModelError
 from sparsemodel.modelling.expressions.foreign import as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Quantity
-from sparsemodel.modelling.expressions.symbolic import NoneOfCvxpys, Symbolic
+from sparsemodel.modelling.expressions.symbolic import (
+    NoneOfCvxpys,
+    Symbolic,
+    taking_only_its_own,
+)
 from sparsemodel.modelling.expressions.values import array_of, cardinality_bound, real_array
 
 if TYPE_CHECKING:
@@ -61,6 +65,7 @@ class Semicontinuous(Constraint):
         return f"semicontinuous({self.expression}, {low}, {high})"
 
 
+@taking_only_its_own
 def semicontinuous(expression: Any, lower: Any, upper: Any = np.inf) -> Semicontinuous:
     r"""Constrain every entry to be zero or within bounds: :math:`w_j = 0` or
     :math:`l_j \le w_j \le u_j`.

@@ -11,8 +11,8 @@ from typing import Any, TypeVar, final
 import numpy as np
 
 from sparsemodel.interfaces import DataError, FloatArray, ModelError
-from sparsemodel.modelling.expressions.symbolic import Symbolic
-from sparsemodel.modelling.expressions.values import checked_shape, real_array
+from sparsemodel.modelling.expressions.symbolic import Symbolic, taking_only_its_own
+from sparsemodel.modelling.expressions.values import checked_shape, flag, one_name, real_array
 
 T = TypeVar("T")
 
@@ -107,6 +107,7 @@ class Parameter(Quantity):
     card(w) <= 2 * k
     """
 
+    @taking_only_its_own
     def __init__(
         self,
         shape: int | tuple[int, ...] = (),
@@ -117,9 +118,9 @@ class Parameter(Quantity):
         integer: bool = False,
     ) -> None:
         self._shape = checked_shape(shape, "Parameter")
-        self.name = name
-        self.nonneg: bool = bool(nonneg)
-        self.integer: bool = bool(integer)
+        self.name = None if name is None else one_name(name)
+        self.nonneg = flag(nonneg, "nonneg")
+        self.integer = flag(integer, "integer")
         self.proxied: Any = None
         """The constant CVXPY expression whose value this parameter always has, if any."""
         self._version = 0

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sparsemodel.designs.elsewhere.foreign import fetched, is_foreign
 from sparsemodel.designs.tables.frames import frame_array, series_array
 from sparsemodel.interfaces import DataError, DataTypeError, FloatArray, IntArray, ModelError
-from sparsemodel.interfaces.numeric import is_masked, whole_number
+from sparsemodel.interfaces.numeric import described, is_masked, whole_number
 
 
 def array_of(values: Any, where: str) -> Any:
@@ -121,6 +121,22 @@ def cardinality_bound(value: Any) -> int:
         hint=" Round it explicitly, e.g. int(k).",
     )
     return min(k, int(np.iinfo(np.intp).max))
+
+
+def flag(value: Any, name: str, of_some: str = "") -> bool:
+    """Return a choice between True and False; a list of them would count as True."""
+    if value is None or isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    hint = f" For some of the entries write a constraint, {of_some}." if of_some else ""
+    raise DataTypeError(f"{name} must be True or False, not {described(value)}.{hint}")
+
+
+def one_name(name: Any, several: str = "") -> str:
+    """Return the name of a variable or a parameter as text."""
+    if np.iterable(name) and not isinstance(name, str):
+        hint = f" Names of the entries are `{several}=`." if several else ""
+        raise DataTypeError(f"name must be text, not {described(name)}.{hint}")
+    return text_of(name, "The name")
 
 
 def text_of(value: Any, where: str) -> str:

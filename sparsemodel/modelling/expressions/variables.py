@@ -12,11 +12,18 @@ from sparsemodel.designs import column_names
 from sparsemodel.designs.tables.labels import check_names, labels_of
 from sparsemodel.interfaces import DataTypeError, FloatArray, IntArray, ModelError
 from sparsemodel.interfaces.errors import closest
+from sparsemodel.interfaces.numeric import described, whole_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
 from sparsemodel.modelling.expressions.foreign import as_ours
 from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.expressions.symmetric import EigenvalueBound, eigenvalue_bound
-from sparsemodel.modelling.expressions.values import checked_shape, real_array, text_of
+from sparsemodel.modelling.expressions.values import (
+    checked_shape,
+    flag,
+    one_name,
+    real_array,
+    text_of,
+)
 
 
 class Variable(AffineLike):
@@ -65,11 +72,11 @@ class Variable(AffineLike):
         nonneg: bool = False,
     ) -> None:
         self._shape = checked_shape(shape, "Variable")
-        self.nonneg: bool = bool(nonneg)
+        self.nonneg = flag(nonneg, "nonneg", "`w[:3] >= 0`")
         if symmetric and (len(self._shape) != 2 or self._shape[0] != self._shape[1]):
             raise ModelError(f"A symmetric Variable has shape (p, p), not {self._shape}.")
-        self._symmetric = bool(symmetric)
-        self.name = None if name is None else text_of(name, "The name of a Variable")
+        self._symmetric = flag(symmetric, "symmetric")
+        self.name = None if name is None else one_name(name, "names")
         self._names = None if names is None else self._check_names(names)
         self._value: FloatArray | float | None = None
         self.owner: Variable | None = None
@@ -153,6 +160,11 @@ class Variable(AffineLike):
             check_names(names, own, "The data frame", "df[list(w.names)]")
 
     def _check_names(self, names: Sequence[str]) -> tuple[str, ...]:
+        if isinstance(names, str) or not np.iterable(names):
+            raise DataTypeError(
+                f"names must be a list with a name for each entry, not {described(names)}; "
+                "the name of the whole is `name=`."
+            )
         checked = tuple(text_of(n, f"Name {j} of {self.label}") for j, n in enumerate(names))
         rows = self._shape[0] if self._shape else 1
         if len(checked) != rows:
@@ -281,6 +293,7 @@ def _no_sequence(expression: Any) -> ModelError:
     )
 
 
+@taking_only_its_own
 def diff(expression: Any, order: int = 1) -> Affine:
     """Return the differences of neighbouring entries of a vector variable, or of a slice of one.
 
@@ -310,11 +323,11 @@ def diff(expression: Any, order: int = 1) -> Affine:
     >>> sm.card(sm.diff(w)) <= 3
     card(w[...] + -1 * w[...]) <= 3
     """
-    expression = as_ours(expression)
+    expression, order = as_ours(expression), whole_number(order, where="The order of diff")
     affine = expression.as_affine() if isinstance(expression, AffineLike) else None
     if affine is None or len(affine.pieces) != 1 or affine.offset is not None:
         raise _no_sequence(expression)
-    piece, count = affine.pieces[0], affine.pieces[0].row_count - int(order)
+    piece, count = affine.pieces[0], affine.pieces[0].row_count - order
     if not piece.bare or len(piece.shape) != 1:
         raise _no_sequence(expression)
     if order < 1 or count < 1:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.interfaces import DataError, IntArray, ModelError
+from sparsemodel.interfaces import DataError, DataTypeError, IntArray, ModelError
+from sparsemodel.interfaces.numeric import described
 from sparsemodel.losses import (
     HingeLoss,
     LogisticLoss,
@@ -290,6 +291,11 @@ def _in_order(target: Any, order: Sequence[Any] | None) -> tuple[IntArray, tuple
     if order is None and getattr(categories, "ordered", False) is True:
         order = list(categories.categories)
     if order is not None:
+        if isinstance(order, (str, set, frozenset)) or not np.iterable(order):
+            raise DataTypeError(
+                "order must be a list of the classes from the lowest to the highest, not "
+                f"{described(order)}."
+            )
         order, values = np.asarray(order).tolist(), np.asarray(target).tolist()
         known = {value: place for place, value in enumerate(order)}
         strange = [value for value in values if value not in known]

@@ -19,7 +19,7 @@ from sparsemodel.interfaces import (
     ModelError,
     TargetKind,
 )
-from sparsemodel.interfaces.numeric import real_number
+from sparsemodel.interfaces.numeric import described, is_one_of, real_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.foreign import as_ours, is_cvxpy, taken
 from sparsemodel.modelling.expressions.objective_terms import (
@@ -68,6 +68,7 @@ def loss_function(function: Callable[P, R]) -> Callable[P, R]:
     return taking_only_its_own(function)
 
 
+@taking_only_its_own
 def loss_term(
     loss: DataFit | str,
     prediction: Any,
@@ -122,8 +123,8 @@ def loss_term(
         given = loss.__name__ if isinstance(loss, type) else type(loss).__name__
         hint = f"; did you mean {given}()?" if isinstance(loss, type) else ""
         raise DataTypeError(f"loss_term needs an instance of sm.Loss first, not {given}{hint}")
-    if reduction not in ("mean", "sum"):
-        raise ModelError(f"reduction must be 'mean' or 'sum', not {reduction!r}.")
+    if not is_one_of(reduction, ("mean", "sum")):
+        raise ModelError(f"reduction must be 'mean' or 'sum', not {described(reduction)}.")
     names = None
     checked: Affine | Design
     target, weights = taken(target), taken(weights)
@@ -229,6 +230,7 @@ def observation_weights(weights: Any, n: int, loss: str) -> FloatArray:
     return c
 
 
+@taking_only_its_own
 def ridge(expression: Any = None, lam: Any = None) -> Ridge:
     r"""Return the ridge term :math:`(\lambda/2) \|w\|_2^2`.
 

@@ -17,7 +17,7 @@ from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.objective_terms import FormTerm, Objective
 from sparsemodel.modelling.expressions.parameters import Quantity
-from sparsemodel.modelling.expressions.symbolic import Symbolic
+from sparsemodel.modelling.expressions.symbolic import Symbolic, taking_only_its_own
 from sparsemodel.modelling.expressions.symmetric import symmetric
 from sparsemodel.modelling.precision_matrices.covariance import check_covariance, covariance_of_data
 
@@ -110,6 +110,7 @@ class log_det(Symbolic):
         return f"log_det({self.expression})"
 
 
+@taking_only_its_own
 def trace(product: Any) -> Trace:
     """Return ``trace(S @ Omega)`` for a symmetric matrix ``S`` and a symmetric variable.
 
@@ -158,6 +159,7 @@ def trace(product: Any) -> Trace:
     return Trace(bare, matrix, piece.variable.names, weight=piece.factor)
 
 
+@taking_only_its_own
 def gaussian_nll(
     matrix: Any,
     covariance: Any = None,
@@ -257,6 +259,7 @@ class EdgePattern(Constraint):
         return f"{kind}_edges({self.expression}, {len(self.pairs)} pairs)"
 
 
+@taking_only_its_own
 def required_edges(matrix: Any, pairs: Iterable[tuple[int, int]]) -> EdgePattern:
     """Return the constraint that these pairs are free entries, not counted by ``card``.
 
@@ -291,6 +294,7 @@ def required_edges(matrix: Any, pairs: Iterable[tuple[int, int]]) -> EdgePattern
     return _pattern(matrix, pairs, required=True)
 
 
+@taking_only_its_own
 def forbidden_edges(matrix: Any, pairs: Iterable[tuple[int, int]]) -> EdgePattern:
     """Return the constraint that the entries at these pairs are zero.
 

@@ -159,7 +159,7 @@ def _patiently(form: SparseRegression, x: FloatArray, patience: Patience) -> Sho
         )
     except (UnsupportedProblemError, DataError):
         return None
-    return Short(found.x, found.upper, found.bound, found.claim.optimal)
+    return Short(found.x, found.value, found.upper, found.bound, found.claim.optimal)
 
 
 def shortly(

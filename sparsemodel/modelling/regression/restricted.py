@@ -19,6 +19,8 @@ def restricted(form: SparseRegression, layout: Layout, counted: BoolArray, suppo
 
     chosen = _coordinates(layout, np.flatnonzero(counted), support)
     kept = np.union1d(chosen, np.flatnonzero(~counted))
+    if not kept.size:
+        raise ModelError("There is nothing to solve for: no entry is in the support, or free.")
     sizes = [
         (spec.label, int(np.intersect1d(layout.rows(i), kept).size))
         for i, spec in enumerate(layout.variables)

@@ -19,6 +19,7 @@ from sparsemodel.interfaces import (
     Stop,
 )
 from sparsemodel.interfaces.errors import Signposted
+from sparsemodel.interfaces.numeric import shown
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
@@ -154,15 +155,15 @@ class Path(Documented, Signposted):
         ModelError
             When they are not on the path.
         """
-        rows = np.flatnonzero(self.k == k)
+        rows = np.flatnonzero(self.k == k) if np.isscalar(k) else self.k[:0]
         if not rows.size:
-            raise ModelError(f"k = {k!r} is not on the path, whose k are {self.k.tolist()}.")
+            raise ModelError(f"k = {shown(k)} is not on the path, whose k are {self.k.tolist()}.")
         column = 0
         if self.ridges is not None:
-            columns = np.flatnonzero(self.ridges == ridge)
+            columns = np.flatnonzero(self.ridges == ridge) if np.isscalar(ridge) else self.k[:0]
             if not columns.size:
                 raise ModelError(
-                    f"ridge = {ridge!r} is not on the path, whose ridges are "
+                    f"ridge = {shown(ridge)} is not on the path, whose ridges are "
                     f"{self.ridges.tolist()}."
                 )
             column = int(columns[0])

@@ -22,6 +22,7 @@ from sparsemodel.interfaces import (
     TargetKind,
 )
 from sparsemodel.interfaces.errors import closest
+from sparsemodel.interfaces.numeric import described, is_one_of
 from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.affine import Affine, Piece
@@ -52,8 +53,10 @@ class Predictor:
 
     def __call__(self, new: Any, kind: Kind = "response") -> Any:
         """Return predictions for the rows of ``new``."""
-        if kind not in ("response", "probability", "linear"):
-            raise ModelError(f"kind must be 'response', 'probability' or 'linear', not {kind!r}.")
+        if not is_one_of(kind, ("response", "probability", "linear")):
+            raise ModelError(
+                f"kind must be 'response', 'probability' or 'linear', not {described(kind)}."
+            )
         columns, coefficients = self._used(new)
         u = as_design(columns, where="The new data").matvec(coefficients)
         if self.levels is not None:
