@@ -246,6 +246,10 @@ def _dense(matrix: Any, where: str) -> Design:
             "numpy.load(path, mmap_mode='r') for a file of NumPy, numpy.load(path)['A'] for an "
             "array in an npz file, pandas.read_csv(path) for a table of text."
         )
+    if isinstance(matrix, tuple) and any(isinstance(part, Design) for part in matrix):
+        raise DataTypeError(
+            f"{where} is all that encode() returns; write `A, features = sm.encode(df)`."
+        )
     if isinstance(matrix, np.lib.npyio.NpzFile):
         raise DataTypeError(
             f"{where} is a file of the arrays {', '.join(matrix.files[:5])}; "

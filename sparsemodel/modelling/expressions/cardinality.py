@@ -22,15 +22,15 @@ from sparsemodel.modelling.expressions.comparisons import (
     requirement,
 )
 from sparsemodel.modelling.expressions.foreign import is_cvxpy, parts_as_ours, taken
-from sparsemodel.modelling.expressions.objective_terms import (
-    Objective,
-    Price,
-    checked_prices,
-)
+from sparsemodel.modelling.expressions.objective_terms import Objective, Price
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import Symbolic, taking_only_its_own
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, offdiag
-from sparsemodel.modelling.expressions.values import cardinality_bound, group_codes
+from sparsemodel.modelling.expressions.values import (
+    cardinality_bound,
+    checked_prices,
+    group_codes,
+)
 from sparsemodel.modelling.expressions.variables import indices_of, names_in
 
 
@@ -272,7 +272,7 @@ class chosen(Symbolic):
         if not isinstance(costs, Quantity):
             if isinstance(self._sliced, AffineLike):
                 self._sliced._in_order(costs, "The vector of costs")
-            costs = checked_prices(costs, self._counted)
+            costs = checked_prices(costs, self._counted.size)
         elif costs.shape != (self._counted.size,):
             raise ModelError(
                 f"costs @ {self!r} needs a cost for each of the {self._counted.size} entries, and "

@@ -312,7 +312,10 @@ def at_most(counted: tuple[Counted, ...], k: Any) -> CardinalityConstraint:
     if not isinstance(k, Quantity):
         k = cardinality_bound(k)
     elif k.shape:
-        raise ModelError(f"The k of card(...) <= k is one number, and {k!r} has several.")
+        raise ModelError(
+            f"The k of card(...) <= k is one number, and {k!r} has several. "
+            "A parameter with a value is sm.Parameter(value=3)."
+        )
     return CardinalityConstraint(counted, k)
 
 

@@ -9,8 +9,8 @@ from typing import Any, Literal, NoReturn, TypeAlias, final
 
 import numpy as np
 
-from sparsemodel.interfaces import DataFit, Design, FloatArray, ModelError
-from sparsemodel.interfaces.numeric import real_number
+from sparsemodel.interfaces import DataFit, DataTypeError, Design, FloatArray, ModelError
+from sparsemodel.interfaces.numeric import described, real_number
 from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.comparisons import (
@@ -25,7 +25,6 @@ from sparsemodel.modelling.expressions.comparisons import (
 from sparsemodel.modelling.expressions.foreign import objective_as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Quantity, resolve
 from sparsemodel.modelling.expressions.symbolic import Symbolic
-from sparsemodel.modelling.expressions.values import real_array
 
 Reduction: TypeAlias = Literal["mean", "sum"]
 
@@ -71,10 +70,20 @@ class ObjectiveLike(Symbolic, ABC):
             if here.constant:
                 raise ModelError("A parameter scales single terms, not a sum with a constant.")
             return Objective(tuple(term.scaled(other) for term in here.terms))
+        if np.ndim(other):
+            return self._weighted(other)
         factor = real_number(other, where="The factor of a term", minimum=0.0)
         return Objective(tuple(term.scaled(factor) for term in here.terms), factor * here.constant)
 
     __rmul__ = __mul__
+
+    def _weighted(self, other: Any) -> NoReturn:
+        raise DataTypeError(
+            f"{self!r} is one number, and only a number scales it, not {described(other)}. Weights "
+            "of the observations are `weights=` of the loss."
+        )
+
+    __matmul__ = __rmatmul__ = _weighted
 
     def __truediv__(self, other: Any) -> Objective:
         other = taken(other)
@@ -313,26 +322,6 @@ def counted_in(constraint: Constraint) -> tuple[Counted, ...]:
     if isinstance(constraint, Requirement):
         return tuple(part.counted for part in (constraint.child, *constraint.parents))
     return constraint.counted if isinstance(constraint, CardinalityConstraint) else ()
-
-
-def checked_prices(prices: Any, counted: Counted) -> float | FloatArray:
-    """Return prices as numbers: one, or one for each unit that is counted; none is negative."""
-    where = "The price of card" if not np.ndim(prices) else "costs in costs @ chosen(...)"
-    if not np.ndim(prices):
-        return real_number(prices, where=where, minimum=0.0)
-    found = real_array(prices, where=where)
-    if found.size != counted.size:
-        raise ModelError(
-            f"costs @ chosen(...) needs a cost for each of the {counted.size} that are counted, "
-            f"and has {found.size}."
-        )
-    if np.any(found < 0.0):
-        raise ModelError(
-            f"The costs in costs @ chosen(...) must not be negative, and the one at index "
-            f"{int(np.argmax(found < 0.0))} is {found.min():g}. Do not count entries whose cost is "
-            "negative; they are then always in the model."
-        )
-    return found
 
 
 def _limit_on(counts: Objective, k: Any) -> CardinalityConstraint | Budget:

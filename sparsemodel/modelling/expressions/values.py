@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sparsemodel.designs.elsewhere.foreign import fetched, is_foreign
 from sparsemodel.designs.tables.frames import frame_array, series_array
 from sparsemodel.interfaces import DataError, DataTypeError, FloatArray, IntArray, ModelError
-from sparsemodel.interfaces.numeric import described, is_masked, whole_number
+from sparsemodel.interfaces.numeric import described, is_masked, real_number, whole_number
 
 
 def array_of(values: Any, where: str) -> Any:
@@ -121,6 +121,26 @@ def cardinality_bound(value: Any) -> int:
         hint=" Round it explicitly, e.g. int(k).",
     )
     return min(k, int(np.iinfo(np.intp).max))
+
+
+def checked_prices(prices: Any, count: int) -> float | FloatArray:
+    """Return prices as numbers: one, or one for each unit that is counted; none is negative."""
+    where = "The price of card" if not np.ndim(prices) else "costs in costs @ chosen(...)"
+    if not np.ndim(prices):
+        return real_number(prices, where=where, minimum=0.0)
+    found = real_array(prices, where=where)
+    if found.size != count:
+        raise ModelError(
+            f"costs @ chosen(...) needs a cost for each of the {count} that are counted, "
+            f"and has {found.size}."
+        )
+    if np.any(found < 0.0):
+        raise ModelError(
+            f"The costs in costs @ chosen(...) must not be negative, and the one at index "
+            f"{int(np.argmax(found < 0.0))} is {found.min():g}. Do not count entries whose cost is "
+            "negative; they are then always in the model."
+        )
+    return found
 
 
 def flag(value: Any, name: str, of_some: str = "") -> bool:

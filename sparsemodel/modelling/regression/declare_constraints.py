@@ -29,10 +29,10 @@ from sparsemodel.modelling.expressions.comparisons import (
     Semicontinuous,
 )
 from sparsemodel.modelling.expressions.norms import NormConstraint
-from sparsemodel.modelling.expressions.objective_terms import Budget, Price, checked_prices
+from sparsemodel.modelling.expressions.objective_terms import Budget, Price
 from sparsemodel.modelling.expressions.parameters import as_float, resolve
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
-from sparsemodel.modelling.expressions.values import cardinality_bound
+from sparsemodel.modelling.expressions.values import cardinality_bound, checked_prices
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
 from sparsemodel.modelling.regression.places import Places
 
@@ -109,7 +109,7 @@ def _some(counted: CountedSpec, picked: IntArray | None, size: int) -> CountedSp
 
 
 def _prices(term: Price) -> float | FloatArray:
-    return checked_prices(resolve(term.gamma, "The price of card"), term.counted)
+    return checked_prices(resolve(term.gamma, "The price of card"), term.counted.size)
 
 
 def _counted(part: Counted, places: Places) -> CountedSpec:

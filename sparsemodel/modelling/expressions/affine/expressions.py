@@ -293,9 +293,9 @@ class AffineLike(Symbolic, ABC):
     def __ne__(self, other: object) -> NoReturn:
         raise ModelError(
             "`!=` does not describe a closed set and cannot be a constraint. Nonzero entries are "
-            "counted by sm.card(w) <= k, of a part by sm.card(w[rows]) <= k, of groups that are in "
-            "or out together by sm.card(w, groups=labels) <= k. That one entry may be nonzero only "
-            "where another is (a hierarchy) is `sm.chosen(w[i]) <= sm.chosen(w[j])`."
+            "counted by sm.card(w) <= k, groups that are in or out together by sm.card(w, "
+            "groups=labels) <= k. A hierarchy is `sm.chosen(w[i]) <= sm.chosen(w[j])`. An entry is "
+            "always in the model if it is not counted: `sm.card(w[others]) <= k - 1`."
         )
 
     def __hash__(self) -> int:

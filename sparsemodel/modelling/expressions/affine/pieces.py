@@ -86,9 +86,18 @@ def matrix_of(matrix: Any) -> Design | Parameter:
         return matrix
     if isinstance(matrix, Quantity):
         raise ModelError(f"{matrix!r} is not a matrix.")
-    if np.ndim(matrix) == 1 and not hasattr(matrix, "matvec"):  # a row: `ones @ w == 1`
+    if _is_row(matrix):  # `ones @ w == 1`
         matrix = real_array(matrix, where="The vector a in `a @ w`")[None, :]
     return as_design(matrix, where="The matrix A in `A @ w`")
+
+
+def _is_row(matrix: Any) -> bool:
+    if hasattr(matrix, "matvec"):
+        return False
+    try:
+        return np.ndim(matrix) == 1
+    except ValueError:
+        return False  # rows of different lengths, which `as_design` refuses
 
 
 def product_of(left: Design | Parameter, right: Design | Parameter | None) -> Design | Parameter:

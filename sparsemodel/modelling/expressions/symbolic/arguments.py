@@ -23,7 +23,12 @@ _ARGUMENTS = {
     "always": "do not count the entries that are always in the model: sm.card(w[3:]) <= k",
     "alpha": "add the ridge to the objective: `+ sm.ridge(w, lam)`",
     "boolean": "constrain the nonzero entries with sm.card(w) and sm.chosen(w)",
-    **dict.fromkeys(("bounds", "lb", "ub"), _BOUND),
+    **dict.fromkeys(("bounds", "lb", "neg", "nonpos", "ub"), _BOUND),
+    **dict.fromkeys(("NSD", "PSD"), "write `symmetric=True`; `W >> 0` is a constraint"),
+    "M": "the residual from which a Huber loss is linear is `delta=`",
+    "objective": "the goal comes first: `sm.Problem(sm.minimize(loss), sm.card(w) <= k)`",
+    "pos": "write `nonneg=True`; a bound that excludes zero is `w >= 0.1`",
+    "rows": "rows of a matrix variable are counted with `axis=1`",
     "dispersion": "the variance is mean + mean^2 / theta: `theta=1 / dispersion`",
     **dict.fromkeys(("time", "durations", "event", "events", "event_observed"), _SURVIVAL),
     "epsilon": "the residual from which a Huber loss is linear is `delta=`",
@@ -79,10 +84,12 @@ def taking_only_its_own(function: Callable[P, R]) -> Callable[P, R]:
         if not kwargs.keys() <= set(known):
             refuse_argument(next(name for name in kwargs if name not in known), known, what)
         if len(args) > places:
-            hint = _POSITIONS.get(what, "Write the names of the others, `name=value`.")
+            others = ", ".join(f"`{name}=`" for name in known[code.co_argcount :])
+            by_name = f"Give the others by name: {others}." if others else ""
+            hint = _POSITIONS.get(what, by_name)
             takes = f"{', '.join(own) or 'nothing'} by position"
             given = f"{len(args) - selves} values were given"
-            raise DataTypeError(f"{what} takes {takes}, and {given}. {hint}")
+            raise DataTypeError(f"{what} takes {takes}, and {given}. {hint}".rstrip())
         missing = [name for name in needed[max(len(args) - selves, 0) :] if name not in kwargs]
         if missing:
             raise DataTypeError(f"{what}({', '.join(needed)}) needs {' and '.join(missing)}.")
