@@ -290,6 +290,6 @@ def steady(objective: Objective) -> bool:
 def gentle(objective: Objective) -> bool:
     """Return whether second derivatives are bounded and do not jump: what the objective refuses on
     the supports that a model ranks next, it refuses on others. Of 156 logistic and squared hinge
-    losses of which it was so, other starts were better for none; so they were for 3 of 82 others.
+    losses of which it was so, other starts were better for none; so they were for 3 of 89 others.
     """
     return steady(objective) and not cast("SparseRegression", objective.form).traits.piecewise

@@ -41,9 +41,10 @@ support beside is lower by a logistic loss. So it was at all of 919 ends of desc
 lower: of 315 ends with Huber losses, 238 with expectiles and 287 with squared hinges 1, 2 and 4."""
 _REMOTE = ((0.7, 0.4, 0.7), (0.97, 1.0, 1.0))
 """Likeness up to which, and what exchanges and leaps cost at least there, if no support beside is
-lower by a loss whose second derivatives have no bound. Of 1098 such ends of descents with Poisson,
+lower by a loss whose second derivatives have no bound. Of 1169 such ends of descents with Poisson,
 gamma and Cox losses (100 to 2000 rows, 20 to 200 columns of six kinds, 2 to 12 units, ten rows for
-each or more) the rest of the search improved none, of 4690 others 1091."""
+each or more) the rest of the search improved none, of 4921 others 1132; 719 of the former and 3042
+of the latter served to choose the pairs."""
 
 
 def far_from(likeness: float, *, exact: bool = True) -> float:
