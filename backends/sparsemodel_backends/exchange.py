@@ -63,6 +63,10 @@ a support is a minimisation, and where groups have exact prices, in units of tha
 38 problems with 50 groups of correlated columns 5 ended up to 3.9 % too high with a half, one with
 1, none with 2; of 120 where some features need others 11 up to 14.6 % with a sixth, 2 up to 1.6 %
 with a half."""
+_SEVERAL = 2.0
+"""How many times as long a search of several columns goes on where perturbations end at many
+supports, as their model says less. Of 130 multinomial problems with few rows 5 ended up to 24 %
+higher without, two of 60 with one, none with two, in 1.02 times the time (median; sum 3)."""
 _LITTLE, _LIKELY = 2**17, 3.0
 """Numbers of a design up to which that is no such matter under equations, and how many times as
 long a search within bounds goes on that has improved. Of 64 problems with either 4 ended 1 to 60 %
@@ -214,7 +218,8 @@ class Exchange(IterativeBackend[ExchangeState]):
             over = context.limits.expired
             trials = ExchangeTrials(objective, context.restricted, self.candidates, over)
             effort *= _share(objective, trials)
-            varied = effort if trials.varied else 0.0
+            times = 1.0 if len(objective.shape) == 1 else _SEVERAL
+            varied = times * effort if trials.varied else 0.0
             rounds = Rounds(effort, self.rounds, patience, varied)
             return ExchangeState(trials.debiased(point), trials, rounds)
         most = min(sparsity.budget, sparsity.units)

@@ -99,3 +99,20 @@ def test_groups_without_curvature_where_a_hinge_is_straight_are_exchanged() -> N
     assert costs.tolist() == [0.0]
     assert gains.tolist() == [[-math.inf, 0.0, 0.0]]
     assert models.contrast(point) == (math.inf, False)
+
+
+def test_rows_for_classes_are_searched_on_where_perturbations_end_at_many() -> None:
+    rng, n, p, k = np.random.default_rng(24), 30, 25, 5
+    A = rng.standard_normal((n, 3)) @ rng.standard_normal((3, p))
+    A += 0.5 * rng.standard_normal((n, p))
+    truth = np.zeros((p, 3))
+    truth[:k] = rng.standard_normal((k, 3))
+    classes = np.argmax(A @ truth + rng.gumbel(size=(n, 3)), axis=1)
+    classes[:3] = range(3)
+
+    def least(A: np.ndarray) -> float:
+        W = sm.Variable((A.shape[1], 3), name="W")
+        goal = sm.minimize(sm.multinomial_loss(A @ W, classes) + sm.ridge(W, 1e-3))
+        return sm.Problem(goal, sm.card(W, axis=1) <= k).solve().value
+
+    assert least(A) <= (1.0 + 1e-6) * least(A[:, [1, 4, 5, 20, 21]])

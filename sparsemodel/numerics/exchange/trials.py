@@ -91,7 +91,7 @@ class ExchangeTrials:
         bare, grouped = sparsity.bare and not constrained, sparsity.groups is not None
         self._plain, self._grouped = bare and not grouped, bare and grouped and steady(objective)
         self._labels = isinstance((f := objective.form), SparseRegression) and f.traits.separable
-        self.varied = self._plain and len(objective.shape) == 1 and not self.models.rare
+        self.varied = self._plain and not self.models.rare
         """Whether models say so much of other supports that many ends of searches tell of more."""
         self._compared: bytes | None = None  # the support whose runners-up were judged last
         self._reach = _FAR  # changes from which the model still told the truth
