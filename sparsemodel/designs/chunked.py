@@ -15,12 +15,9 @@ from sparsemodel.designs.elsewhere.columns import ReadColumns
 from sparsemodel.designs.tables import parquet
 from sparsemodel.designs.tables.parquet import ParquetRows
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
-from sparsemodel.interfaces.design import RestrictedDesign
+from sparsemodel.interfaces.design import FAR_BLOCK_BYTES, RestrictedDesign, rows_of_a_block
 from sparsemodel.progress import counted
 from sparsemodel.threads import cross_product, product
-
-BLOCK_BYTES = 2**26
-"""Bytes of the file that are looked at together (64 MB): large against a seek, small in memory."""
 
 COLUMN_BYTES = 2**29
 """Columns of supports and of proofs are kept in memory as float64 up to this size (512 MB)."""
@@ -57,7 +54,7 @@ class ChunkedDesign(Design):
         self,
         array: NDArray[Any] | ParquetRows,
         *,
-        block_bytes: int = BLOCK_BYTES,
+        block_bytes: int = FAR_BLOCK_BYTES,
         column_bytes: int = COLUMN_BYTES,
     ) -> None:
         self._a: Any = array  # rows of Parquet files are sliced like an array
@@ -147,7 +144,7 @@ class ChunkedDesign(Design):
             for columns, block in self._blocks():
                 out += block.astype(np.float64) @ x[columns]
             return out
-        size = max(1, self._block_bytes // (8 * self.shape[1]))
+        size = rows_of_a_block(self.shape[1], self._block_bytes)
         return np.concatenate([block @ x for _, block in self.row_blocks(size)])
 
     def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
@@ -232,7 +229,7 @@ class ChunkedDesign(Design):
     def gram(self, h: FloatArray | None = None) -> FloatArray:
         p = self.shape[1]
         out = np.zeros((p, p))
-        size = max(1, self._block_bytes // (8 * p))
+        size = rows_of_a_block(p, self._block_bytes)
         for rows, block in self.row_blocks(size):
             out += cross_product(block, None if h is None else h[rows, None] * block)
         return out
@@ -270,7 +267,7 @@ class ChunkedDesign(Design):
 
     def _gathered(self, columns: IntArray) -> Iterator[tuple[IntArray, NDArray[Any]]]:
         """Yield groups of single columns of a column-major file, copied side by side."""
-        size = max(1, self._block_bytes // (8 * self.shape[0]))
+        size = rows_of_a_block(self.shape[0], self._block_bytes)
         for start in range(0, columns.size, size):
             group = columns[start : start + size]
             yield group, self._read_columns(group).T

@@ -106,6 +106,7 @@ class _Run:
         self._duals: list[tuple[FloatArray, ...]] = []
         self._proof: ShortProof | None = None
         self._proofs = 0
+        self._last: tuple[Point, tuple[FloatArray, float]] | None = None
 
     def run_stages(self) -> None:
         """Run the stages in order, until one of them leaves nothing to do."""
@@ -197,12 +198,21 @@ class _Run:
         prove, objective, reduced = self._options.proof, self._objective, self._reduced
         if prove is None or not point.support.size:
             return point, False
-        found = prove(restored(self._form, reduced, point)[0])
+        x, _ = self._restored(point)
+        found = prove(x)
         if found is None:
             return point, False
         self._proof = found
+        if found.x is x:
+            return point, found.closed
         following = objective.point_from(reduced.carry(found.x))
         return following if following.value < point.value else point, found.closed
+
+    def _restored(self, point: Point) -> tuple[FloatArray, float]:
+        """Return a point and its value on the unreduced form, which is read once for each."""
+        if self._last is None or self._last[0] is not point:
+            self._last = point, restored(self._form, self._reduced, point)
+        return self._last[1]
 
     def _report(self, end: StageEnd) -> None:
         self._ends.append(end)
@@ -235,7 +245,7 @@ class _Run:
         if bounding is not None:
             self._duals.append(restored_dual(self._form, reduced, objective, bounding[0]))
             promise = max(promise, bounding[1])
-        x, value = restored(self._form, reduced, point)
+        x, value = self._restored(point)
         proof = self._proof
         return Outcome(
             x=x,

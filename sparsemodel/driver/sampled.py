@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemodel.compiler.choice.dispatch import make_plan
-from sparsemodel.compiler.choice.openings import sample_size
+from sparsemodel.compiler.choice.samples import sample_size
 from sparsemodel.compiler.facts.analysis import Facts
 from sparsemodel.compiler.reductions.base import Reduced
 from sparsemodel.compiler.reductions.chain import reduce_form

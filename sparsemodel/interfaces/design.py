@@ -24,9 +24,14 @@ BLOCK_BYTES = 2**22
 """Rows are converted to float64 in blocks of about this size, which stay in the cache."""
 
 
-def rows_of_a_block(columns: int) -> int:
-    """Return how many rows of so many numbers in float64 stay in the cache."""
-    return max(1, BLOCK_BYTES // (8 * max(columns, 1)))
+FAR_BLOCK_BYTES = 2**26
+"""The same for rows of a file, or on another device (64 MB): large against a seek, small in memory.
+"""
+
+
+def rows_of_a_block(columns: int, size: int = BLOCK_BYTES) -> int:
+    """Return how many rows of so many numbers in float64 a block of ``size`` bytes has."""
+    return max(1, size // (8 * max(columns, 1)))
 
 
 class Access(Flag):

@@ -7,7 +7,11 @@ from sparsemodel.modelling.expressions.norms import norm
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.expressions.symmetric import offdiag
 from sparsemodel.modelling.expressions.variables import Variable, diff
-from sparsemodel.modelling.formulations.formulation import CompiledProblem, Formulation
+from sparsemodel.modelling.formulations.formulation import (
+    CompiledProblem,
+    Formulation,
+    ProofRequest,
+)
 from sparsemodel.modelling.formulations.registered import (
     available_formulations,
     register_formulation,
@@ -60,6 +64,7 @@ __all__ = [
     "Parameter",
     "Path",
     "Problem",
+    "ProofRequest",
     "Solution",
     "Summary",
     "Variable",

@@ -1,6 +1,8 @@
 """Shared kernels, public to backend authors. Depends on the interfaces alone."""
 
 from sparsemodel.interfaces.numeric import rowwise
+from sparsemodel.numerics.along_k.forward_backward import forward_backward_path
+from sparsemodel.numerics.along_k.supports import SupportsAlongK, searched_along
 from sparsemodel.numerics.curvatures.batches import Batch, batch_count, drawn_block, epoch
 from sparsemodel.numerics.curvatures.curvature import cheap_columns, full_diagonal, hessian_columns
 from sparsemodel.numerics.curvatures.power import restricted_smoothness
@@ -35,7 +37,6 @@ from sparsemodel.numerics.exchange.swaps import (
     telling,
 )
 from sparsemodel.numerics.exchange.trials import ExchangeTrials
-from sparsemodel.numerics.forward_backward import forward_backward_path
 from sparsemodel.numerics.minimisers.feasible import feasible_start, inside, satisfied
 from sparsemodel.numerics.minimisers.newton import (
     conjugate_gradients,
@@ -79,6 +80,7 @@ __all__ = [
     "Rounds",
     "SupportBeam",
     "SupportFactor",
+    "SupportsAlongK",
     "Swap",
     "Threshold",
     "armijo_step",
@@ -126,6 +128,7 @@ __all__ = [
     "restricted_smoothness",
     "rowwise",
     "satisfied",
+    "searched_along",
     "select",
     "select_scores",
     "separation",

@@ -14,7 +14,11 @@ from sparsemodel.compiler.services import objective_of, restricted_of
 from sparsemodel.interfaces import Role, SparseRegression
 from sparsemodel.registry import backend_class
 from sparsemodel.selection.path import Followed, PathPoint, Search
-from sparsemodel.selection.regression_path import grown_path, searched_together
+from sparsemodel.selection.regression_path import (
+    grown_path,
+    searched_by_models,
+    searched_together,
+)
 from sparsemodel.selection.searched_path import LITTLE, searched_path
 
 _ALONE = 2
@@ -44,8 +48,9 @@ def solve_path(
         free = replace(form, sparsity=replace(form.sparsity, price=0.0))
         return searched_path(free, ks, lambda _: facts, how)
     effort = checked_effort(how.effort)
-    together = searched_together(cast("SparseRegression", reduced.form), ks)
-    if together or len(how.near) < len(ks):
+    small = cast("SparseRegression", reduced.form)
+    together = searched_together(small, ks)
+    if together or len(how.near) < len(ks) or searched_by_models(small, ks, how):
         found = grown_path(form, reduced, ks, how, together=together)
     else:
         found = _moved(how.near, reduced)
@@ -61,14 +66,16 @@ def solve_path(
         how = replace(how, backend=backend_class(finish)().with_patience(_BRIEF if slow else 0.0))
     elif effort == "low" or (slow and effort == "medium"):
         return found  # a search for one k takes as long as the whole path
-    small = cast("SparseRegression", reduced.form)
+    agreed = frozenset() if effort == "high" else found.agreed
+    if found.agreed:
+        how = replace(how, sweeps=0)
     carried = [replace(point, x=reduced.carry(point.x)) for point in found.points]
     searched = searched_path(
         replace(small, sparsity=replace(small.sparsity, price=0.0)),
         ks,
         lambda _: facts,
         how,
-        grown=Followed(carried, found.passes / reduced.shrinkage, found.stop),
+        grown=Followed(carried, found.passes / reduced.shrinkage, found.stop, agreed),
         gradient=reduced.gradient,
         descended=together,
     )

@@ -24,13 +24,17 @@ from sparsemodel.interfaces import (
     UnsupportedProblemError,
 )
 from sparsemodel.numerics import (
+    RegressionObjective,
     SupportBeam,
+    SupportsAlongK,
     cheap_columns,
     exactly_priced,
     feasible_start,
     quadratic_of,
+    searched_along,
 )
 from sparsemodel.numerics.budget import budget, in_any_case
+from sparsemodel.numerics.minimisers.unboundedness import check_attained
 from sparsemodel.progress import report
 from sparsemodel.selection.path import Followed, PathPoint, Search
 
@@ -58,6 +62,16 @@ def searched_together(form: SparseRegression, ks: Sequence[int]) -> bool:
         return False
     objective = objective_of(form)
     return exactly_priced(objective) and cheap_columns(objective)
+
+
+def searched_by_models(form: SparseRegression, ks: Sequence[int], how: Search) -> bool:
+    """Return whether the supports of all sizes are searched by models of a smooth loss."""
+    most = max(ks) - form.sparsity.forced_units
+    few = 0 < most <= _SIZES * len(ks)
+    if not few or how.effort == "low" or not form.traits.has_hessian or distributed(form):
+        return False
+    free = replace(form, sparsity=replace(form.sparsity, price=0.0))
+    return searched_along(objective_of(free), most)
 
 
 def grown_path(
@@ -95,9 +109,14 @@ def grown_path(
     free = replace(small, sparsity=replace(small.sparsity, k=most, price=0.0))
     objective = objective_of(free, reduced.gradient)
     restricted = restricted_of(free)
-    search = partial(_beamed, ks=ks) if together else _grown
-    near = [replace(point, x=reduced.carry(point.x)) for point in how.near]
-    points, stop = search(free, objective, restricted, replace(how, near=near))
+    agreed: frozenset[int] = frozenset()
+    how = replace(how, near=[replace(point, x=reduced.carry(point.x)) for point in how.near])
+    if together:
+        points, stop = _beamed(free, objective, restricted, how, ks=ks)
+    elif searched_by_models(free, ks, how):
+        points, stop, agreed = _by_models(free, objective, restricted, how, ks=ks)
+    else:
+        points, stop = _grown(free, objective, restricted, how)
     if len(points) <= most - small.sparsity.forced_units and stop.requested:
         reached = [k for k in ks if k - small.sparsity.forced_units < len(points)]
         ks = reached or ks[:1]
@@ -111,8 +130,10 @@ def grown_path(
         best = min(trials, key=lambda trial: trial.value)
         if not np.isfinite(best.value):
             best = _feasible(free, k, reduced)
+        if k in agreed:  # no solve looks at it again
+            check_attained(cast("RegressionObjective", objective), best)
         chosen.append(PathPoint(k, reduced.restore(best.x), best.value))
-    return Followed(chosen, objective.work.passes * reduced.shrinkage, stop)
+    return Followed(chosen, objective.work.passes * reduced.shrinkage, stop, agreed)
 
 
 def _beamed(
@@ -156,6 +177,38 @@ def _beamed(
                 point = restricted(objective, support, point)
             points.append(point)
     return points, Stop.TIME_LIMIT if late.over() and stop is Stop.CONVERGED else stop
+
+
+def _by_models(
+    form: SparseRegression,
+    objective: Objective,
+    restricted: RestrictedSolver,
+    how: Search,
+    *,
+    ks: Sequence[int],
+) -> tuple[list[Point], Stop, frozenset[int]]:
+    """Return the points of a path of a smooth loss, what ended it, and which ``k`` are agreed."""
+    forced, late, free = form.sparsity.forced_units, budget(), form.sparsity.free
+    most = min(form.sparsity.budget, form.sparsity.units)
+    sizes = SupportsAlongK(
+        cast("RegressionObjective", objective),
+        restricted,
+        min(most + 1, form.sparsity.units),
+        late.over,
+    )
+    stop = Stop.CONVERGED
+    try:
+        sizes.search(
+            {k - forced for k in ks},
+            [np.setdiff1d(objective.point_from(point.x).support, free) for point in how.near],
+        )
+    except KeyboardInterrupt:
+        if len(sizes.points) < 2:
+            raise
+        stop = Stop.INTERRUPTED
+    points = sizes.points[: most + 1]
+    agreed = frozenset(k for k in ks if k - forced < len(points) and sizes.agreed(k - forced))
+    return points, Stop.TIME_LIMIT if late.over() and stop is Stop.CONVERGED else stop, agreed
 
 
 def _grown(

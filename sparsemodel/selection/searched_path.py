@@ -97,7 +97,7 @@ def searched_path(
         points = _fresh(search, ks, how.near)
     else:
         search.passes, search.stop = grown.passes, grown.stop
-        points = search.onwards(grown.points, descended=descended)
+        points = search.onwards(grown, descended=descended)
     carried = grown is None or search.carries(max(ks))
     for _ in range(how.sweeps if carried else 0):
         below = search.downwards(points)
@@ -202,16 +202,19 @@ class _Searches(Generic[F]):
             self.stop = outcome.stop
         return PathPoint(k, outcome.x, outcome.value)
 
-    def onwards(self, points: Sequence[PathPoint], *, descended: bool) -> list[PathPoint]:
+    def onwards(self, grown: Followed, *, descended: bool) -> list[PathPoint]:
         """Return the points, each searched further from itself or from the one before it.
 
-        Without a backend each ``k`` is also searched alone, as a solve does it.
+        Without a backend each ``k`` that is not agreed is also searched alone, as a solve does it.
         """
         out: list[PathPoint] = []
-        for point in counted(points, "size"):
+        for point in counted(grown.points, "size"):
             best = point
             if out and out[-1].value < point.value:
                 best = replace(out[-1], k=point.k)
+            elif point.k in grown.agreed:
+                out.append(point)
+                continue
             tried = [best]
             if self._backend is None and point.k > 0 and not self.ended:
                 tried.append(self.found(point.k, None))

@@ -32,7 +32,7 @@ def selection_frequencies(
     for kept, number in zip(drawn, counted(range(resamples), "half"), strict=True):
         try:
             with sharing(resamples - number):
-                points, _, ended = observed.solutions(kept, ks, how)
+                points, _, ended, _ = observed.solutions(kept, ks, how)
         except KeyboardInterrupt:
             if not reached.any():
                 raise

@@ -10,8 +10,9 @@ from scipy.optimize import linprog
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
-from sparsemodel.certificates.proving.gram.node_compiled import solve_node
-from sparsemodel.certificates.proving.gram.top_compiled import filled
+from sparsemodel.certificates.proving.gram.kernels.node_compiled import solve_node
+from sparsemodel.certificates.proving.gram.kernels.node_problem import Limits, NodeProblem
+from sparsemodel.certificates.proving.gram.kernels.top_compiled import filled
 
 KINDS = ("price", "prices", "costs", "costs and k", "limits", "order", "prices and costs")
 
@@ -88,10 +89,8 @@ def test_a_node_is_solved_to_the_value_of_its_dual(seed):
     costs = rng.uniform(0.2, 2.0, r) if seed % 2 else np.ones(r)
     prices = rng.uniform(0.0, 0.05, r) if seed % 4 > 1 else np.zeros(r)
     floor, k = (0.0, 2.5) if seed % 2 else ([0.0, 0.1][seed // 4], 2.0)
-    w, _, bound, value, _ = solve_node(
-        q, g, 1.0, d, -high, high, np.zeros(r), 0.0, status, k, costs, prices, floor,
-        np.inf, 1e-11, 500,
-    )  # fmt: skip
+    node = NodeProblem(q, g, 1.0, d, -high, high, status, k, costs, prices, floor)
+    w, _, bound, value, _ = solve_node(node, np.zeros(r), 0.0, Limits(np.inf, 1e-11, 500))
     assert -1e-12 <= value - bound <= 1e-7
     slopes = q @ w - g
     at = np.clip(-slopes / d, -high, high)

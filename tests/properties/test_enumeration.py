@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -55,6 +56,18 @@ def exact_value(form, support):
             for b in range(i, size):
                 m[j][b] -= ratio * m[i][b]
     return value
+
+
+def test_the_bound_holds_for_the_worst_rounding_of_the_gram_matrix():
+    """``|E| <= u s^2`` and ``|e| <= u s Y``, for a column that explains most of the target."""
+    a = np.array([[3.0], [4.0], [12.0]])
+    term = Term(DenseDesign(a), SquaredLoss(), a[:, 0].copy(), np.ones(3))
+    u = 1e-3
+    q = replace(Quadratic.of(SparseRegression((term,), np.ones(1), Cardinality(1, 1))), unit=u)
+    none, status = np.empty(0, dtype=np.intp), np.array([UNDECIDED], dtype=np.int8)
+    found = enumerate_supports(q, np.array([0]), status, none, 1)
+    h, g = q.hessian[0, 0] - u * q.norms[0] ** 2 + 1.0, q.linear[0] + u * q.norms[0] * q.aim
+    assert found.bound <= q.lowest_constant - 0.5 * g**2 / h
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -149,7 +162,7 @@ def test_what_has_no_relaxation_is_enumerated_and_verified(k, intercept):
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_best_gain_is_found_in_steps(k):
     pytest.importorskip("numba")
-    from sparsemodel.certificates.proving.gram.enumeration_compiled import best_gain
+    from sparsemodel.certificates.proving.gram.kernels.enumeration_compiled import best_gain
 
     for seed in range(20):
         rng = np.random.default_rng(seed)

@@ -17,7 +17,8 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds import rows_compile
 from sparsemodel.certificates.precision_matrices.proving import ascent_compiled
 from sparsemodel.certificates.proving import attempts, search
 from sparsemodel.certificates.proving.compiling import interruptible
-from sparsemodel.certificates.proving.gram.node_compiled import solve_node
+from sparsemodel.certificates.proving.gram.kernels.node_compiled import solve_node
+from sparsemodel.certificates.proving.gram.kernels.node_problem import Limits, NodeProblem
 from sparsemodel.certificates.proving.gram.part import GramPart
 from sparsemodel.certificates.proving.gram.stage import Gram
 from sparsemodel.certificates.relaxation.smooth import LossSmooth
@@ -143,13 +144,16 @@ def test_a_proof_without_time_still_has_the_bound_of_the_certificate(loss, first
 def test_the_solver_of_nodes_divides_by_zero_without_raising():
     """Nothing to choose, no multiplier, and a matrix that Newton's method refuses."""
     q, one, far = np.array([[1.0, 5.0], [5.0, 1.0]]) * 1e3, np.ones(2), np.full(2, np.inf)
-    none, ends = np.zeros(2), (1.0, 1e-9, 50)
-    for status in (np.zeros(2, np.int8), np.ones(2, np.int8)):
-        solve_node(q, one, 0.0, one, -far, far, none, 0.0, status, 2.0, one, none, 0.0, *ends)
-    nothing = np.zeros(2, np.int8)
-    solve_node(-q, one, 0.0, one, -far, far, one, 0.0, nothing, 1.0, one, none, 0.0, *ends)
+    none, limits = np.zeros(2), Limits(1.0, 1e-9, 50)
+    undecided = np.zeros(2, np.int8)
+    for status in (undecided, np.ones(2, np.int8)):
+        node = NodeProblem(q, one, 0.0, one, -far, far, status, 2.0, one, none, 0.0)
+        solve_node(node, none, 0.0, limits)
+    node = NodeProblem(-q, one, 0.0, one, -far, far, undecided, 1.0, one, none, 0.0)
+    solve_node(node, one, 0.0, limits)
     # No curvature beside that of the matrix, and a bound of zero.
-    solve_node(q, one, 0.0, none, none, one, one, 0.0, nothing, 1.0, one, none, 0.0, *ends)
+    node = NodeProblem(q, one, 0.0, none, none, one, undecided, 1.0, one, none, 0.0)
+    solve_node(node, one, 0.0, limits)
 
 
 @pytest.mark.parametrize("ridge", [0.03, 0.01])
@@ -163,10 +167,9 @@ def test_a_node_with_more_columns_than_rows_is_solved_in_few_rounds(ridge):
         b /= np.sqrt(b @ b / n)
         q, g = a.T @ a / n / ridge, a.T @ b / n / np.sqrt(ridge)
         one, far, status = np.ones(p), np.full(p, np.inf), np.zeros(p, np.int8)
-        w, _, bound, value, rounds = solve_node(
-            q, g, 0.5, one, -far, far, np.zeros(p), 0.0, status, 4.0, one, np.zeros(p), 0.0,
-            np.inf, tolerance, 200,
-        )  # fmt: skip
+        none = np.zeros(p)
+        node = NodeProblem(q, g, 0.5, one, -far, far, status, 4.0, one, none, 0.0)
+        w, _, bound, value, rounds = solve_node(node, none, 0.0, Limits(np.inf, tolerance, 200))
         assert rounds < 100
         assert 0.0 <= value - bound <= tolerance
         gains = np.sort(np.square(q @ w - g))[-4:]  # the bound of the point, written otherwise
@@ -275,7 +278,7 @@ def test_compiling_does_not_count_as_search(monkeypatch):
             time.sleep(0.2)
             return (lambda: 0.0) if name == "compiling" else name
 
-    name = "sparsemodel.certificates.proving.gram.node_compiled"
+    name = "sparsemodel.certificates.proving.gram.kernels.node_compiled"
     monkeypatch.setitem(sys.modules, name, Slow(name))
     monkeypatch.setattr("sparsemodel.certificates.proving.gram.stage.LOADING", 0.05)
     form = wide(sm.squared_loss).form

@@ -16,6 +16,7 @@ import sparsemodel as sm
 from sparsemodel.certificates import Certificate
 from sparsemodel.certificates.dual_bounds.bound_search import Found
 from sparsemodel.certificates.dual_bounds.coefficient_bounds import certifying
+from sparsemodel.selection.regressions import RegressionObservations
 
 
 def problem_of(rng: np.random.Generator, p: int = 30, k: int = 6) -> sm.Problem:
@@ -90,6 +91,27 @@ def test_an_interrupt_while_a_box_is_sought_keeps_the_bound(
     certificate = problem.certify()
     assert "interrupted" in certificate.bound_source
     assert 0.0 <= certificate.bound <= certificate.value
+
+
+def test_ctrl_c_keeps_the_halves_that_were_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = problem_of(np.random.default_rng(0), 8, 3).path(range(4))
+    whole, last = path.stability(resamples=4, seed=1), 4
+    solutions, begun = RegressionObservations.solutions, list[object]()
+
+    def interrupted(*given: object) -> object:
+        begun.append(given)
+        if len(begun) > last:
+            raise KeyboardInterrupt
+        return solutions(*given)
+
+    monkeypatch.setattr(RegressionObservations, "solutions", interrupted)
+    with pytest.warns(UserWarning, match="those of 4 of 9 halves") as said:
+        found = path.stability(resamples=9, seed=1)
+    np.testing.assert_array_equal(found, whole)  # halves are drawn in the same order
+    assert said[0].filename == __file__
+    last = len(begun)
+    with pytest.raises(KeyboardInterrupt):
+        path.stability(resamples=9, seed=1)
 
 
 @pytest.fixture(scope="module")

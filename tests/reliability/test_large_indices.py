@@ -116,7 +116,7 @@ def test_what_is_stored_behind_the_last_entry_is_not_looked_at(kind):
 
 def test_compiled_kernels_count_in_64_bits():
     """Proofs are compiled for 64-bit integers alone, whatever the data are stored with."""
-    from sparsemodel.certificates.proving.gram import enumeration_compiled, node_compiled
+    from sparsemodel.certificates.proving.gram.kernels import enumeration_compiled, node_compiled
 
     rng = np.random.default_rng(1)
     A = rng.standard_normal((30, 12)) + rng.standard_normal((30, 1))

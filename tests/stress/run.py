@@ -244,7 +244,7 @@ def _compile() -> None:
     """Do what a process does once: compile what searches call, which time limits do not count."""
     with suppress(MissingDependencyError):
         from sparsemodel.certificates.dual_bounds.coefficient_bounds import rows_compiled
-        from sparsemodel.certificates.proving.gram import node_compiled
+        from sparsemodel.certificates.proving.gram.kernels import node_compiled
 
         node_compiled.compiling()
         rows_compiled.compiling()

@@ -69,3 +69,14 @@ def test_bounds_that_leave_nothing_to_choose(tmp_path: Path) -> None:
     A, y, w = rng.standard_normal((20, 2)), rng.standard_normal(20), sm.Variable(2)
     goal = sm.minimize(sm.squared_loss(A @ w, y))
     accepted(sm.Problem(goal, sm.card(w[1:]) <= 1, w[1] >= 0.1), tmp_path, A=A, y=y)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_reference_whose_slopes_are_rounding(seed: int, tmp_path: Path) -> None:
+    """Where all that is counted is held in, the reference is the point itself."""
+    rng = np.random.default_rng(seed)
+    A, w, c = rng.standard_normal((4, 1)), sm.Variable(1), sm.Variable()
+    y = np.exp(A[:, 0] + 0.1 * rng.standard_normal(4))
+    goal = sm.minimize(sm.gamma_loss(A @ w + c, y) + sm.ridge(w, 1.0))
+    problem = accepted(sm.Problem(goal, sm.card(w) <= 1, w >= 0.2), tmp_path, A=A, y=y)
+    assert problem.certify().stationarity.residual <= 1e-6

@@ -77,6 +77,12 @@ def test_what_a_file_says_is_shown_as_text(true: Path, capsys) -> None:
     assert r"line '\ud800' does not belong" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("said", ["", "1 linear constraint", "a norm ball", [["none"]]])
+def test_constraints_are_named_where_there_are_any(true: Path, said: Any, capsys) -> None:
+    path = forged(true, lambda b: b["problem"].update(region=said))
+    assert main([str(path), str(true.parent / "data.npz")]) != 0
+
+
 def test_large_arrays_of_a_file_take_no_memory(true: Path, capsys) -> None:
     import tracemalloc
 

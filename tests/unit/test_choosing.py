@@ -85,6 +85,11 @@ def test_a_likely_recovery_is_opened_by_few_products_and_ends_with_them() -> Non
     assert recovery(noise=2.0).plan().outline == "exchange"
 
 
+def test_a_recovery_of_few_features_is_short_where_a_search_follows() -> None:
+    assert recovery(k=20).plan().outline == "nhtp:max_iter=16 > exchange"
+    assert recovery(k=21).plan().outline == "nhtp > exchange"
+
+
 def test_beyond_half_the_observations_the_finish_is_run_before_a_recovery_as_well(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -120,7 +125,7 @@ def test_near_the_limit_of_recovery_another_search_follows() -> None:
 
 
 def test_the_opening_follows_from_access_and_from_the_price() -> None:
-    assert operator(40, 60, 5).plan().outline == "nhtp > exchange"
+    assert operator(40, 60, 5).plan().outline == "nhtp:max_iter=16 > exchange"
     rng = np.random.default_rng(0)
     A, w = rng.standard_normal((50, 30)), sm.Variable(30)
     loss = sm.squared_loss(A @ w, A[:, 0] + rng.standard_normal(50))
@@ -171,7 +176,7 @@ def test_what_would_take_long_is_brief_unless_somebody_waits() -> None:
     recipe = note.split("solve('")[1].split("')")[0]
     assert is_recipe(recipe)
     assert recipe == "nhtp | gomp | best exchange"
-    assert problem.plan(time_limit=60.0).outline.startswith("nhtp > exchange")
+    assert problem.plan(time_limit=60.0).outline.startswith("nhtp:max_iter=16 > exchange")
 
 
 def test_swaps_follow_quick_starts_where_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 from scipy.signal import lfilter
 from scipy.special import expit
 
@@ -67,6 +68,27 @@ def test_fresh_starts_replace_a_worse_support_only_and_are_made_once() -> None:
     full = grown(objective, *how).support
     assert full.size == 20, "its columns each gain something"
     assert trials.afresh(start, Rounds(1.0, 100)) is None, "the starts would be the same"
+
+
+def test_no_fresh_starts_where_a_smooth_loss_refuses_what_the_model_ranks_next() -> None:
+    """Those of a loss with kinks are asked for in the next test."""
+    rng = np.random.default_rng(6)
+    A, x = rng.standard_normal((200, 50)), np.zeros(50)
+    x[rng.choice(50, 5, replace=False)] = rng.choice([-1, 1], 5) * rng.uniform(0.5, 2.0, 5)
+    y = np.where(rng.random(200) < expit(A @ x), 1.0, -1.0)
+    w = sm.Variable(50)
+    goal = sm.minimize(sm.logistic_loss(A @ w, y) + sm.ridge(w, 1e-3))
+    objective = RegressionObjective(sm.Problem(goal, sm.card(w) <= 5).form)
+    trials = ExchangeTrials(objective, minimise_restricted, 6, lambda: False)
+    rounds = Rounds(1.0, 9)
+    following = end = objective.origin()
+    while following is not None:
+        end, following = following, trials.improved(following)
+    assert trials._misled(end), "the model promises a decrease that no exchange gives"
+    assert trials.beside(end, rounds) is None
+    before = objective.work.factorizations
+    assert trials.afresh(end, rounds) is None
+    assert objective.work.factorizations == before, "nothing was minimised"
 
 
 @pytest.mark.parametrize(("seed", "known"), [(8, 0.18692658), (15, 0.10694905)])
@@ -199,6 +221,19 @@ def test_a_few_changes_of_level_in_few_rows_are_searched_for_beyond_the_model(se
     loss = sm.huber_loss(A @ w, levels + 0.3 * rng.standard_t(2, n), delta=0.5)
     problem = sm.Problem(sm.minimize(loss), sm.card(w) <= k)
     assert problem.solve().value <= (1.0 + 1e-6) * problem.solve(effort="high").value
+
+
+def test_perturbations_replace_most_of_a_support_of_signed_coefficients() -> None:
+    """Columns of a factor model on 30 rows: replacing half of the support leads back to it."""
+    rng, n, p, k = np.random.default_rng(4), 30, 60, 7
+    A = rng.standard_normal((n, 4)) @ rng.standard_normal((4, p))
+    A += 0.4 * rng.standard_normal((n, p))
+    y = A[:, :k] @ rng.uniform(0.5, 2.0, k)
+    y = y / y.std() + 0.5 * rng.standard_normal(n)
+    w = sm.Variable(p, name="w")
+    found = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= k, w >= 0).solve()
+    known = nnls(A[:, [1, 4, 30, 31, 35, 36, 43]], y)[1] ** 2 / (2 * n)
+    assert found.value <= (1.0 + 1e-6) * known
 
 
 def test_classes_are_searched_on_where_their_model_knows_no_more() -> None:

@@ -200,6 +200,31 @@ def test_units_come_with_what_they_need():
         assert chosen.size == 3
 
 
+def test_what_others_need_does_not_leave_alone():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        order = Order(rng.integers(-1, 8, 6), rng.integers(-2, 8, (6, int(rng.integers(1, 4)))))
+        units = order.closed(rng.permutation(8)[: rng.integers(1, 9)])
+        alone = [order.keeps(units) and order.keeps(np.delete(units, i)) for i in range(units.size)]
+        assert order.spared(units).tolist() == alone
+
+
+def test_products_with_their_factors_are_found_in_few_rows():
+    rng, n, m, k = np.random.default_rng(28), 30, 8, 5
+    x = rng.standard_normal((n, m))
+    first, second = np.triu_indices(m, 1)
+    a = np.column_stack([x, x[:, first] * x[:, second]])
+    there = m + rng.choice(first.size, 2, replace=False)
+    y = a[:, there] @ rng.choice([-1.0, 1.0], 2)
+    y += 0.5 * a[:, :m] @ rng.standard_normal(m) + rng.standard_normal(n)
+    w = sm.Variable(a.shape[1], name="w")
+    beside = sm.chosen(w[m:]) <= sm.chosen(w[:m])[first]
+    found = sm.Problem(sm.minimize(sm.squared_loss(a @ w, y)), sm.card(w) <= k, beside).solve()
+    known = a[:, [0, 4, 5, 14, 30]]
+    left = y - known @ np.linalg.lstsq(known, y)[0]
+    assert found.value <= 0.5 * np.mean(np.square(left)) * (1.0 + 1e-9)
+
+
 def test_spellings_say_the_same():
     w = sm.Variable(5, name="w", names=["a", "b", "c", "a:b", "b:c"])
     z, goal = sm.chosen(w), sm.minimize(sm.squared_loss(np.eye(5) @ w, np.ones(5)))
@@ -316,3 +341,27 @@ def test_backends_that_cannot_say_so_and_texts_say_it():
     assert "6 of them only beside others" in text
     assert "left out that entries are nonzero only beside others" in text
     assert certificate.bound <= problem.prove().bound
+
+
+def test_what_is_held_in_needs_room_for_one_of_its_parents():
+    """Of which there may be several, for each of what asks for them."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((12, 6)), rng.standard_normal(12)
+
+    def declared(k: int, *limits: object) -> sm.Problem:
+        w = sm.Variable(6, name="w")
+        z, goal = sm.chosen(w), sm.minimize(sm.squared_loss(a @ w, b) + sm.ridge(w, 0.1))
+        needs = [z[2] <= z[0] + z[1], z[3] <= z[1] + z[4]]
+        others = [limit(w) for limit in limits]
+        return sm.Problem(goal, sm.card(w) <= k, w[2:4] >= 0.3, *needs, *others)
+
+    assert declared(3).solve().support.tolist() == [1, 2, 3]
+    with pytest.raises(sm.InfeasibleError, match=r"more than the 2 .* or than limits"):
+        declared(2).solve()
+    apart = lambda w: sm.card(w[1:3]) <= 1  # noqa: E731 - w[1] has no room, and the others do
+    assert declared(4, apart).solve().support.tolist() == [0, 2, 3, 4]
+    with pytest.raises(sm.InfeasibleError, match="beside them"):
+        declared(3, apart).solve()
+    assert declared(4).path([3, 4]).k.tolist() == [3, 4]
+    with pytest.raises(sm.InfeasibleError, match="needs others beside it"):
+        declared(4).path([2, 3])

@@ -11,7 +11,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates.proving import compiling
-from sparsemodel.certificates.proving.gram import node_compiled
+from sparsemodel.certificates.proving.gram.kernels import node_compiled
 from sparsemodel.interfaces import DataError
 from sparsemodel.modelling.regression.compiled import Compiled
 from sparsemodel.modelling.results import packaged
@@ -50,14 +50,16 @@ def test_without_a_ridge_it_says_that_it_is_optimal(seed: int) -> None:
     assert "prove() returns the certificate" in " ".join(str(solution).split())
 
 
-def hard(loss: Any = sm.squared_loss) -> sm.Problem:
+def hard(loss: Any = sm.squared_loss, upper: float = np.inf) -> sm.Problem:
     """Return a problem whose proof takes some nodes, and less than half a second."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((N, 20))
     b = A[:, :5] @ np.full(5, 0.5) + rng.standard_normal(N)
     w = sm.Variable(20, name="w")
     target = np.sign(b) if loss is sm.logistic_loss else b
-    return sm.Problem(sm.minimize(loss(A @ w, target) + sm.ridge(w, 1e-2)), sm.card(w) <= 4)
+    bounds = [w <= upper] if np.isfinite(upper) else []
+    goal = sm.minimize(loss(A @ w, target) + sm.ridge(w, 1e-2))
+    return sm.Problem(goal, sm.card(w) <= 4, *bounds)
 
 
 @pytest.mark.parametrize("loss", [sm.squared_loss, sm.logistic_loss, sm.huber_loss])
@@ -75,7 +77,8 @@ def test_nothing_is_compiled_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for code in (compiling.NODES, compiling.BOUNDS):
         monkeypatch.setattr(code, "loaded", False)
     monkeypatch.setattr(compiling.Code, "kept", lambda code: code.loaded)
-    solution = hard().solve()
+    assert hard().solve().status == "optimal (proved)"
+    solution = hard(upper=0.4).solve()
     assert 0.0 < solution.bound < solution.value * (1.0 - 1e-3)
     assert not compiling.NODES.loaded
     assert not compiling.BOUNDS.loaded
@@ -127,6 +130,13 @@ def test_of_data_that_have_changed_since_nothing_is_known() -> None:
     assert "none is known" in str(solution)
 
 
+def test_targets_far_from_zero_have_a_bound() -> None:
+    A, b = data()
+    w, c = sm.Variable(P, name="w"), sm.Variable(name="c")
+    goal = sm.minimize(sm.squared_loss(A @ w + c, b + 1e3))
+    assert sm.Problem(goal, sm.card(w) <= 3).solve().status == "optimal (proved)"
+
+
 def test_pickled_before_it_is_read_it_is_the_same() -> None:
     solution = posed(*data()).solve()
     back = pickle.loads(pickle.dumps(solution))
@@ -138,7 +148,7 @@ def test_a_look_that_fails_leaves_no_bound(monkeypatch: pytest.MonkeyPatch) -> N
     def failing(self: Compiled, *args: Any, **options: Any) -> Any:
         raise DataError("too large")
 
-    solution = posed(*data()).solve()
+    solution = hard(upper=0.4).solve()
     monkeypatch.setattr(Compiled, "prove", failing)
     monkeypatch.setattr(Compiled, "certify", failing)
     assert solution.bound == -np.inf
@@ -167,6 +177,16 @@ def test_numbers_that_vanish_leave_a_bound_or_none() -> None:
     )
     verdict = judge(recipe)
     assert (verdict.outcome, verdict.faults) == ("solved", ())
+
+
+def test_a_certificate_after_a_short_proof_is_that_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packaged, "_LOOK", (30.0, 30.0))
+    problem = hard(sm.logistic_loss)
+    problem.solve()
+    assert not problem.certify().claim.optimal
+    problem = hard(sm.logistic_loss)
+    assert problem.solve().status == "optimal (proved)"
+    assert problem.certify().claim.optimal
 
 
 def test_after_a_certificate_nothing_else_is_said() -> None:

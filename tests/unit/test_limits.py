@@ -151,27 +151,6 @@ def test_ctrl_c_keeps_the_folds_that_were_finished(monkeypatch: pytest.MonkeyPat
     np.testing.assert_array_equal(found.losses, whole.losses[:3])
 
 
-def test_ctrl_c_keeps_the_halves_that_were_finished(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = _regression().path(range(4))
-    whole, last = path.stability(resamples=4, seed=1), 4
-    solutions, begun = RegressionObservations.solutions, list[object]()
-
-    def interrupted(*given: Any) -> Any:
-        begun.append(given)
-        if len(begun) > last:
-            raise KeyboardInterrupt
-        return solutions(*given)
-
-    monkeypatch.setattr(RegressionObservations, "solutions", interrupted)
-    with pytest.warns(UserWarning, match="those of 4 of 9 halves") as said:
-        found = path.stability(resamples=9, seed=1)
-    np.testing.assert_array_equal(found, whole)  # halves are drawn in the same order
-    assert said[0].filename == __file__
-    last = len(begun)
-    with pytest.raises(KeyboardInterrupt):
-        path.stability(resamples=9, seed=1)
-
-
 def _watched(
     monkeypatch: pytest.MonkeyPatch, seconds: list[float], reached: list[int]
 ) -> tuple[list[float | None], list[int]]:

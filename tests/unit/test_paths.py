@@ -305,20 +305,51 @@ def test_fifty_steps_cost_a_few_single_solves() -> None:
     assert path.objective[9] <= 1.01 * one.value
 
 
-def test_a_size_that_is_solved_alone_is_searched_again_only_if_that_ends_higher(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
+    """The sizes that a path searches one by one, and whether from nothing."""
+    made: list[tuple[int, bool]] = []
+    found = searched_path._Searches.found
+
+    def counted(search: Any, k: int, start: Any, effort: Any = None) -> Any:
+        made.append((k, start is None))
+        return found(search, k, start, effort)
+
+    monkeypatch.setattr(searched_path._Searches, "found", counted)
+    return made
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_sizes_whose_support_stands_out_are_searched_as_little_as_needed(
+    bounded: bool, searches: list[tuple[int, bool]]
 ) -> None:
     rng = np.random.default_rng(0)
     X, w = rng.standard_normal((200, 40)), sm.Variable(40)
     y = np.sign(X[:, :6] @ np.arange(6, 0, -1) + rng.standard_normal(200))
-    starts, found = [], searched_path._Searches.found
-
-    def counted(search: Any, k: int, start: Any, effort: Any = None) -> Any:
-        starts.append(start is None)
-        return found(search, k, start, effort)
-
-    monkeypatch.setattr(searched_path._Searches, "found", counted)
     goal = sm.minimize(sm.logistic_loss(X @ w, y) + sm.ridge(w, 1e-2))
-    path = sm.Problem(goal, sm.card(w) <= 4).path(range(1, 5))
+    path = sm.Problem(goal, sm.card(w) <= 4, *([w <= 50] if bounded else [])).path(range(1, 5))
     assert len(path) == 4
-    assert starts == [True] * 4, "growing and each search alone come to the same supports"
+    alone = [(k, True) for k in range(1, 5)] if bounded else []
+    assert searches == alone, "searches of all sizes, or each alone, come to the same supports"
+
+
+def test_sizes_with_many_local_optima_are_searched_as_a_solve_does(
+    searches: list[tuple[int, bool]],
+) -> None:
+    rng = np.random.default_rng(4)
+    X, w = rng.standard_normal((40, 60)), sm.Variable(60)
+    rng.random(40)
+    goal = sm.minimize(sm.logistic_loss(X @ w, rng.standard_normal(40) > 0) + sm.ridge(w, 1e-2))
+    path = sm.Problem(goal, sm.card(w) <= 6).path(range(1, 7))
+    assert searches == [(4, True), (5, True), (6, True)]
+    for k, value in zip(path.k, path.objective, strict=True):
+        assert value <= sm.Problem(goal, sm.card(w) <= int(k)).solve().value * (1.0 + 1e-9)
+
+
+def test_no_size_of_genes_costs_as_much_as_a_solve_for_it() -> None:
+    data, w, c = load_khan(), sm.Variable(2308), sm.Variable()
+    goal = sm.minimize(sm.logistic_loss(data.X @ w + c, data.y == 0) + sm.ridge(w, 1e-2))
+    path = sm.Problem(goal, sm.card(w) <= 6).path(range(1, 7))
+    alone = [sm.Problem(goal, sm.card(w) <= k).solve() for k in range(1, 7)]
+    assert path.passes < 0.5 * sum(one.passes for one in alone)
+    assert np.all(path.objective <= 1.001 * np.array([one.value for one in alone]))

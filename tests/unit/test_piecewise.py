@@ -12,6 +12,7 @@ import sparsemodel as sm
 from sparsemodel.interfaces import Point
 from sparsemodel.losses import HuberLoss
 from sparsemodel.numerics import RegressionObjective, minimise_restricted
+from sparsemodel.numerics.minimisers.piecewise.scaled import minimise_pieces
 from sparsemodel.testing.laws.loss_laws import check_pieces
 from sparsemodel.testing.report import CheckFailure
 
@@ -116,6 +117,21 @@ def test_narrow_huber_losses_come_near_the_absolute_loss(delta: float) -> None:
     rounding = 1e-13 * absolute.value
     assert huber.value / delta <= absolute.value + rounding
     assert absolute.value <= huber.value / delta + 0.5 * delta + rounding
+
+
+@pytest.mark.parametrize("noise", [4.0, 1e3])
+def test_newton_minimises_huber_losses_where_few_observations_are_near_the_target(
+    noise: float,
+) -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((200, P))
+    y = A @ rng.standard_normal(P) + noise * rng.standard_normal(200)
+    objective, point = _minimised(sm.huber_loss(A @ sm.Variable(P), y), [])
+    every = np.arange(P)
+    there = minimise_pieces(objective, every, objective.origin(), None)
+    assert there is not None
+    assert point.value == pytest.approx(there.value, rel=1e-13)
+    assert (point.duals is None) == (noise == 4.0)  # only the interior point method has them
 
 
 def test_targets_far_from_zero_keep_their_digits() -> None:

@@ -12,6 +12,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import PrecisionCertificate, verify
 from sparsemodel.certificates.files.json_document import digest
+from sparsemodel.checker.__main__ import main as check
 from sparsemodel.cli import main
 from sparsemodel.interfaces import CertificateError
 
@@ -272,3 +273,20 @@ def test_the_command_line(tmp_path: Path, capsys) -> None:
     assert main(["verify", str(tmp_path / "graph.json"), "--data", str(data), "--json"]) == 7
     assert not json.loads(capsys.readouterr().out)["holds"]
     assert main(["precision", str(data), "--edges", "5", *files[:2], "--no-certificate"]) != 0
+
+
+@pytest.mark.parametrize("constant", [0.0, -3.0e4])
+def test_units_that_differ_much_leave_a_matrix_definite(constant: float, tmp_path: Path) -> None:
+    """Errors of factors are those in the units in which the diagonal is near one."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((20, 3)) + rng.standard_normal((20, 1))
+    X *= [1e-7, 1.0, 1e8]
+    omega, S = sm.Variable((3, 3), symmetric=True), np.cov(X.T)
+    goal = sm.minimize(sm.gaussian_nll(omega, S, samples=20) + constant)
+    problem = sm.Problem(goal, sm.card(sm.offdiag(omega)) <= 4)
+    np.savez(tmp_path / "data.npz", S=S)
+    for number, certificate in enumerate((problem.certify(), problem.prove())):
+        assert certificate.upper - certificate.value <= 1e-12 * abs(certificate.value)
+        path = certificate.save(tmp_path / f"{number}.json")
+        verify(path, problem.form)
+        assert check([str(path), str(tmp_path / "data.npz")]) == 0

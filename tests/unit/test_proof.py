@@ -47,7 +47,7 @@ def test_what_the_point_itself_proves_needs_no_compiler():
     a, b = data(n=400, p=30, noise=0.1)
     _, problem = make(a, b, 3)
     problem.solve()
-    code = "sparsemodel.certificates.proving.gram.node_compiled"
+    code = "sparsemodel.certificates.proving.gram.kernels.node_compiled"
     kept = sys.modules.pop(code, None)
     try:
         proof = problem.prove(gap=1e-6)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparsemodel as sm
+from sparsemodel import certificates
 from sparsemodel.certificates import Claim
 from sparsemodel.driver import LowerBound
 from sparsemodel.interfaces import Loss
@@ -223,6 +224,16 @@ def test_a_watch_hears_and_then_lets_go():
         problem.solve()
     assert watch.judged["solution"] == 1
     assert Problem.solve is solve
+
+
+@pytest.mark.unrefereed("a watch of its own counts")
+def test_a_certificate_is_judged_once():
+    with referee.watching() as watch:
+        problem, w = posed()
+        problem.certify()
+        assert watch.judged["certificate"] == 1
+        certificates.certify(problem.form, w.value)
+    assert watch.judged["certificate"] == 2
 
 
 # ---- its own arithmetic ----------------------------------------------------------------------

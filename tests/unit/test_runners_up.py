@@ -81,9 +81,9 @@ def test_few_units_or_clear_ones_are_not_perturbed_unless_more_effort_is_asked_f
     assert perturbed(60, 4, "high")
     assert perturbed(39, 4), "fewer than ten observations for each"
     assert perturbed(60, 6), ".03"
-    for k in (4, 6):
+    for k, seed in ((4, 0), (6, 3)):  # the cheapest exchange costs .66 and .63
         rounds.clear()
-        counts(2, k).solve()
+        counts(seed, k).solve()
         assert rounds, "second derivatives have no bound"
 
 

@@ -359,3 +359,16 @@ def test_layers_count_by_set():
     layer = Layer(np.array([0, 0, -1, 1]), np.array([1, 2]))
     assert layer.counts(np.array([0, 1, 2])).tolist() == [2, 0]
     assert layer.full(np.array([0])).tolist() == [True, True, False, False]
+
+
+def test_a_path_along_the_limit_of_a_part_begins_where_others_are_held_in() -> None:
+    rng = np.random.default_rng(0)
+    a, b, w = rng.standard_normal((12, 5)), rng.standard_normal(12), sm.Variable(5)
+    k = sm.Parameter(integer=True, nonneg=True, value=1)
+    goal = sm.minimize(sm.squared_loss(a @ w, b) + sm.ridge(w, 0.1))
+    limits = [sm.card(w) <= 4, sm.card(w[:3]) <= k]
+    path = sm.Problem(goal, *limits, w[4] >= 0.3).path(k, range(3))
+    assert path.k.tolist() == [0, 1, 2]
+    assert np.intersect1d(path.support[0], range(3)).size == 0
+    with pytest.raises(sm.InfeasibleError, match="of a set"):
+        sm.Problem(goal, *limits, w[1] >= 0.3).path(k, range(3))

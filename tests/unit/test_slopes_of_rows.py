@@ -59,6 +59,17 @@ def test_slopes_at_a_point_are_those_of_the_positions_that_are_not_held():
     assert slopes[0] == pytest.approx(-gradient[0], rel=1e-6)
 
 
+def test_what_rounding_leaves_of_zero_is_held_by_a_bound_there():
+    rng = np.random.default_rng(2)
+    A, w = rng.standard_normal((9, 4)), sm.Variable(4, name="w")
+    x, gradient = np.array([0.8, 0.5, 2e-14, 0.0]), np.array([-1.0, -1.0, 5.0, 0.0])
+    y = A @ x - 9.0 * np.linalg.pinv(A.T) @ gradient
+    rules = [sm.card(w) <= 3, w.sum() == 1.3, w >= 0.0]
+    form = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), rules).form
+    slopes, _ = slopes_at(form, rows_of(form), x, from_point(form, x).duals)
+    assert slopes == pytest.approx([1.0], rel=1e-9)  # that of the third stays at the bound
+
+
 def test_hinges_that_vanish_up_to_rounding_are_zero_to_the_checker(tmp_path):
     judged = 0
     for seed in range(6):

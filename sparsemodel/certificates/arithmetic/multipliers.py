@@ -275,7 +275,7 @@ def _fitted(
     ]
     if not (active.any() or pushes) or not moving.any():
         return slopes, [np.zeros(count) for count in counts], left
-    box = (box or Box(np.full(x.shape, -np.inf), np.full(x.shape, np.inf))).chosen
+    box = (box or Box.unbounded(x.shape)).chosen
     nothing = ACTIVE * _NOTHING * np.abs(x).max()  # minimisation need not end on a bound
     for end, sign in ((box.lower, -1.0), (box.upper, 1.0)):
         near = sign * (end - x) <= np.maximum(nothing, _SETTLED * np.abs(end))
@@ -298,10 +298,9 @@ def violation(rows: Rows, box: Box | None, on: IntArray) -> FloatArray:
     """
     from scipy.optimize import lsq_linear
 
-    m, low, high = rows.lower.size, np.full(on.size, -np.inf), np.full(on.size, np.inf)
-    if box is not None:
-        low, high = box.lower[on], box.upper[on]
-        high = np.maximum(low, high)  # of a part without a point whatever follows is true
+    m, bounds = rows.lower.size, box or Box.unbounded(rows.matrix.shape[1])
+    low = bounds.lower[on]
+    high = np.maximum(low, bounds.upper[on])  # of a part without a point whatever follows is true
     ends = np.append(low, rows.lower), np.append(high, rows.upper)
     fixed = ends[0] == ends[1]  # the least squares need room
     matrix = rows.matrix[:, on]
@@ -335,17 +334,15 @@ def _implied(form: SparseRegression, rows: Rows, norms: tuple[Limit, ...]) -> Bo
 
     Zero stays inside of them, and they are rounded outwards.
     """
-    low, high = np.full(form.shape, -np.inf), np.full(form.shape, np.inf)
-    if form.box is not None:
-        low[:], high[:] = form.box.lower, form.box.upper
+    low, high = form.ends.lower.copy(), form.ends.upper.copy()
     counted = form.sparsity.counted
     for norm in norms:
         if isinstance(norm, NormLimit) and norm.index is not None:
             size = (1.0 + 8.0 * U) * norm.radius + 8.0 * U * np.abs(norm.shift) + TINY
             for known, sign in ((high, 1.0), (low, -1.0)):
                 far = sign * np.maximum(size - sign * norm.shift, 0.0)
-                on = counted[norm.index] & np.isinf(known[norm.index])
-                known[norm.index[on]] = far[on]
+                free = counted[norm.index] & np.isinf(known[norm.index])
+                known[norm.index[free]] = far[free]
     for side, ends in ((1.0, rows.upper), (-1.0, -rows.lower)):
         for row, end in zip(side * rows.matrix, ends, strict=True):
             on = np.flatnonzero(row)

@@ -115,11 +115,15 @@ def _value_error(form: SparsePrecision, factor: Factor) -> float:
     """Bound the rounding error of the objective.
 
     A Cholesky factor is exact for a matrix that differs by at most ``gamma_{p+1} |L| |L|^T``
-    (Higham 2002, Theorem 10.3); the log-determinant moves by that times the inverse.
+    (Higham 2002, Theorem 10.3); the log-determinant moves by that times the inverse. Units that are
+    powers of two change nothing in a factor but its units, so that it is that of a matrix with
+    entries near one on the diagonal.
     """
-    p = form.order
+    p, d = form.order, np.diagonal(factor.omega)
+    e = np.rint(0.5 * np.log2(d)).astype(np.intp)
+    inverse = np.ldexp(factor.inverse, e[:, None] + e)
     gamma = 4.0 * (p + 1) * _U
-    trace = float(np.trace(factor.omega))
-    logdet = gamma * trace * float(np.linalg.norm(factor.inverse)) * 2.0
-    sizes = float(np.abs(form.covariance * factor.omega).sum()) + abs(factor.logdet)
+    logdet = gamma * float(np.ldexp(d, -2 * e).sum() * np.linalg.norm(inverse)) * 2.0
+    logs = float(np.abs(np.log(d)).sum()) + abs(factor.logdet)
+    sizes = float(np.abs(form.covariance * factor.omega).sum()) + logs
     return logdet + 4.0 * (p * p + 2) * _U * sizes / p + 8.0 * p * _U * sizes

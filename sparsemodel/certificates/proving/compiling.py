@@ -57,7 +57,7 @@ class Code:
         return max(written, default=-1.0) >= Path(str(module.__file__)).stat().st_mtime
 
 
-NODES = Code("sparsemodel.certificates.proving.gram.node_compiled", "solve_node")
+NODES = Code("sparsemodel.certificates.proving.gram.kernels.node_compiled", "solve_node")
 BOUNDS = Code("sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled", "settle")
 GRAPHS = Code("sparsemodel.certificates.precision_matrices.proving.ascent_compiled", "ascend")
 

@@ -8,7 +8,6 @@ gradient carries a lower bound, ``f(y) - <g, y> - R*(-g)``, so that the gap clos
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -19,6 +18,7 @@ from sparsemodel.certificates.relaxation.regulariser import Regulariser
 from sparsemodel.certificates.relaxation.smooth import Image, LossSmooth, Smooth
 from sparsemodel.certificates.relaxation.state import State, offer
 from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.numerics.budget import Budget
 
 _FIRST = 25
 """Accelerated steps before Newton's method, which wants a sensible start."""
@@ -95,7 +95,7 @@ def _descend(
     newton = True
     before, idle, gap = (state.value, state.bound), 0, math.inf
     while state.iterations < _MOST:
-        if goal(state) or (deadline is not None and time.perf_counter() >= deadline):
+        if goal(state) or Budget(deadline).over():
             break
         idle = idle + 1 if before == (state.value, state.bound) else 0
         if idle == _STUCK:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
@@ -13,6 +12,7 @@ import numpy as np
 from sparsemodel.certificates.relaxation.regulariser import Regulariser
 from sparsemodel.certificates.relaxation.smooth import Image
 from sparsemodel.interfaces import FloatArray
+from sparsemodel.numerics.budget import Budget
 
 TOLERANCE = 1e-6
 """Relative gap between the relaxation and its dual at which the bound is called exhausted."""
@@ -36,7 +36,7 @@ class Until:
     @property
     def late(self) -> bool:
         """Return whether the deadline has passed."""
-        return self.deadline is not None and time.perf_counter() >= self.deadline
+        return Budget(self.deadline).over()
 
     def enough(self, value: float, bound: float) -> bool:
         """Report a value and a bound; return whether they are enough for the caller."""

@@ -143,7 +143,7 @@ class _Gradient(NamedTuple):
 
     def tells(self, size: float) -> bool:
         """Return whether its ``size`` is more than rounding."""
-        return size > self.noise and not self.gone
+        return size > self.reach and not self.gone
 
 
 class _Fit(NamedTuple):

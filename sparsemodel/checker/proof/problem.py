@@ -134,12 +134,12 @@ def build(facts: dict[str, Any], data: files.Data, exact: bool) -> Problem:
 
 def _rows(held: dict[str, Any], region: str, p: int) -> tuple[Any, Any, Any] | None:
     """Return the linear constraints."""
-    rows = None if region == "none" else held.get("rows")
-    limited = "norm" in region or "eigenvalues" in region
-    if ("linear" in region and rows is None) or (limited and not held.get("norms")):
+    rows, norms = held.get("rows"), held.get("norms")
+    linear, limited = "linear" in region, "norm" in region or "eigenvalues" in region
+    if (linear and rows is None) or (limited and not norms):
         raise files.NotChecked("constraints beside bounds whose numbers are not in the file")
-    none = held.get("rows") is None and not held.get("norms")
-    fits: Any = (region == "none") == none
+    fits: Any = linear is (rows is not None) and limited is bool(norms)
+    fits = fits and (linear or limited or region == "none")
     require(fits, f"line 'problem.region' says {region!r}, and the numbers do not")
     if rows is None:
         return None

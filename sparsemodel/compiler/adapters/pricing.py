@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast, final
 
@@ -104,14 +103,11 @@ class _Search:
 
         def enough(points: list[Point]) -> bool:
             best = min(points, key=lambda point: priced(self._objective, point))
-            return len(points) - 1 >= 2 * self._count(best) + _BEYOND or self._late()
+            most = 2 * self._count(best) + _BEYOND
+            return len(points) - 1 >= most or self._context.limits.expired()
 
         points = path_of_form(limited, objective, self._context.restricted, most, enough=enough)
         self._take(min(points, key=lambda point: priced(self._objective, point)))
-
-    def _late(self) -> bool:
-        deadline = self._context.limits.deadline
-        return deadline is not None and time.perf_counter() > deadline
 
     def _count(self, point: Point) -> int:
         return self._objective.cardinality.count(point.x)

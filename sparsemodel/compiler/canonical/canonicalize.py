@@ -161,7 +161,7 @@ def _with_diagonals(box: Box | None, region: Region, layout: Layout) -> Box | No
     definite = [part for part in region.spectra if part.lower > 0.0]
     if not definite:
         return box
-    ends = box or Box(np.full(layout.size, -np.inf), np.full(layout.size, np.inf))
+    ends = box or Box.unbounded(layout.size)
     lower = ends.lower.copy()
     for part in definite:
         lower[part.diagonal] = np.maximum(lower[part.diagonal], part.lower)

@@ -59,13 +59,6 @@ def without_forced(
                 f"budget by {-knapsack.most:g}."
             )
     order = None if order is None else order.left(units, others, sparsity.units)
-    if order is not None:
-        needed = order.closed(np.empty(0, dtype=np.intp)).size
-        if units.size + needed > sparsity.k and (order.parents >= 0).sum(axis=1).max() == 1:
-            raise InfeasibleError(
-                f"The bounds keep {units.size} entries away from zero, which need {needed} others "
-                f"beside them, and at most {sparsity.k} may be nonzero."
-            )
     with_them = replace(
         sparsity,
         free=free,
@@ -78,6 +71,11 @@ def without_forced(
         knapsacks=knapsacks,
         order=order,
     )
+    if with_them.closing(np.empty(0, dtype=np.intp)) is None:
+        raise InfeasibleError(
+            f"The bounds keep {units.size} entries away from zero, and what these need beside them "
+            f"is more than the {sparsity.k} that may be nonzero, or than limits on parts allow."
+        )
     return with_them, sparsity.charge(units)
 
 

@@ -21,11 +21,8 @@ from sparsemodel.designs.elsewhere.workers import (
     summed,
 )
 from sparsemodel.interfaces import Access, DataError, DataTypeError, Design, FloatArray, IntArray
-from sparsemodel.interfaces.design import RestrictedDesign
+from sparsemodel.interfaces.design import FAR_BLOCK_BYTES, RestrictedDesign, rows_of_a_block
 from sparsemodel.interfaces.numeric import is_masked
-
-_ROW_BYTES = 2**26
-"""Bytes of rows that are brought over at a time, where rows are asked for (64 MB)."""
 
 
 @final
@@ -218,7 +215,7 @@ class DistributedDesign(Design):
         if (here := self._here) is not None:
             yield from here.row_blocks(size)
             return
-        most = max(size, _ROW_BYTES // (8 * self.shape[1]) // size * size)
+        most = max(size, rows_of_a_block(self.shape[1], FAR_BLOCK_BYTES) // size * size)
         for start in range(0, self.shape[0], most):
             stop = min(start + most, self.shape[0])
             entries = self.restrict_rows(np.arange(start, stop)).to_array()

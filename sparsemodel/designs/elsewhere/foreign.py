@@ -19,10 +19,8 @@ from sparsemodel.interfaces import (
     IntArray,
     MissingDependencyError,
 )
+from sparsemodel.interfaces.design import FAR_BLOCK_BYTES, rows_of_a_block
 from sparsemodel.threads import cross_product
-
-_BLOCK_BYTES = 2**26
-"""Bytes of a block of rows in float64, where all rows are not widened at once."""
 
 _COLUMN_BYTES, _COLUMNS = 2**29, 16
 """Columns of a support are brought over up to this size (512 MB of float64), and so many."""
@@ -193,7 +191,7 @@ class ForeignDesign(Design):
         p = self.shape[1]
         if not self._doubles:
             total = np.zeros((p if rows is None else rows.size, p))
-            for some, here in self.row_blocks(self._rows_of_a_block()):
+            for some, here in self.row_blocks(rows_of_a_block(self.shape[1], FAR_BLOCK_BYTES)):
                 block = here if means is None else here - means
                 weights = np.ones(len(block)) if h is None else h[some]
                 left = block if rows is None else block[:, rows]
@@ -246,14 +244,11 @@ class ForeignDesign(Design):
         """Yield blocks of rows in float64, there, without the means of the columns if given."""
         plain = self._dtype == np.float64 and means is None
         shift = None if means is None else self._sent(means)
-        size = self.shape[0] if plain else self._rows_of_a_block()
+        size = self.shape[0] if plain else rows_of_a_block(self.shape[1], FAR_BLOCK_BYTES)
         for start in range(0, self.shape[0], size):
             rows = slice(start, min(start + size, self.shape[0]))
             block = self._xp.astype(self._a[rows, :], self._xp.float64)
             yield rows, block if shift is None else block - shift
-
-    def _rows_of_a_block(self) -> int:
-        return max(1, _BLOCK_BYTES // (8 * max(self.shape[1], 1)))
 
     def _has_doubles(self) -> bool:
         """Return whether the device computes in float64."""

@@ -18,7 +18,7 @@ from sparsemodel.interfaces.forms.cardinality import Cardinality
 from sparsemodel.interfaces.loss.base import DataFit
 from sparsemodel.interfaces.loss.facets import Affine, SquaredDistance
 from sparsemodel.interfaces.loss.traits import LossTraits
-from sparsemodel.interfaces.numeric import BoolArray, FloatArray
+from sparsemodel.interfaces.numeric import BoolArray, FloatArray, IntArray
 from sparsemodel.interfaces.region import Region
 
 
@@ -69,6 +69,16 @@ class Box:
     upper: FloatArray
     least: FloatArray | None = None
     """The least sizes of coordinates that are not zero, 0 for any size, shape ``(p,)``."""
+
+    @classmethod
+    def unbounded(cls, shape: int | tuple[int, ...]) -> Box:
+        """Return infinite bounds."""
+        return cls(np.full(shape, -np.inf), np.full(shape, np.inf))
+
+    def on(self, support: IntArray) -> Box:
+        """Return the bounds on some coordinates."""
+        least = None if self.least is None else self.least[support]
+        return Box(self.lower[support], self.upper[support], least)
 
     @property
     def chosen(self) -> Box:
@@ -123,6 +133,17 @@ class Form(ABC):
     def box(self) -> Box | None:
         """Return the bounds on the coordinates; None where there are none."""
         return None
+
+    @property
+    def ends(self) -> Box:
+        """Return the bounds on the coordinates, infinite ones where there are none."""
+        return self.box or Box.unbounded(self.shape)
+
+    def ends_on(self, support: IntArray) -> Box:
+        """Return the same on some coordinates alone."""
+        if self.box is None:
+            return Box.unbounded((support.size, *self.shape[1:]))
+        return self.box.on(support)
 
     @property
     def region(self) -> Region | None:

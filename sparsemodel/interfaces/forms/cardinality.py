@@ -154,6 +154,25 @@ class Cardinality:
             and all(bool(np.all(layer.counts(units) <= layer.most)) for layer in self.layers)
         )
 
+    def closing(self, units: IntArray, scores: FloatArray | None = None) -> IntArray | None:
+        """Return distinct ``units`` with few that they require, or None where there is no room.
+
+        Of the smallest set that is asked for each unit is tried, the one with the largest of
+        ``scores`` first, unless more sets with nothing in common are asked for than there is room.
+        """
+        asked = [] if self.order is None else sorted(self.order.asked(units), key=len)
+        apart: list[IntArray] = []
+        for one in asked:
+            if not any(np.isin(one, other).any() for other in apart):
+                apart.append(one)
+        if units.size + len(apart) > self.budget or not replace(self, order=None).within(units):
+            return None
+        if not asked:
+            return np.sort(units)
+        first = asked[0] if scores is None else asked[0][np.argsort(-scores[asked[0]])]
+        tried = (self.closing(np.append(units, j), scores) for j in first)
+        return next((found for found in tried if found is not None), None)
+
     def limited_sets(self, *, crossing: bool = False) -> list[tuple[IntArray, int]]:
         """Return the sets of :attr:`limits`, sorted units with their limit, inner sets first.
 

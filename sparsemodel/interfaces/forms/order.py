@@ -47,9 +47,30 @@ class Order:
         inside = self._marked(units)
         return np.asarray(inside[self.child] & ~inside[self.parents].any(axis=1))
 
+    def asked(self, units: IntArray) -> list[IntArray]:
+        """Return what ``units`` lack: of each of these sets one has to be in beside them."""
+        return [row[row != _NEVER] for row in self.parents[self.lacking(units)]]
+
     def keeps(self, units: IntArray) -> bool:
         """Return whether ``units`` may be in without any other."""
         return not self.lacking(units).any()
+
+    def spared(self, units: IntArray) -> BoolArray:
+        """Return which single ones of ``units`` may leave the others, ``(len(units),)``.
+
+        None where not even all of them keep the requirements.
+        """
+        inside = self._marked(units)
+        on = inside[self.child]
+        child, parents = self.child[on], self.parents[on]
+        there = inside[parents]
+        if not there.any(axis=1).all():
+            return np.zeros(units.size, dtype=bool)
+        last = np.where(there, parents, _NEVER).max(axis=1, initial=_NEVER)
+        sole = (~there | (parents == last[:, None])).all(axis=1) & (child != last)
+        needed = np.zeros_like(inside)
+        needed[last[sole]] = True
+        return ~needed[units]
 
     def joining(self, units: IntArray, number: int) -> BoolArray:
         """Return which single units keep all requirements beside ``units``, shape ``(number,)``."""
@@ -68,7 +89,10 @@ class Order:
         units ask for; ties go to the lower number.
         """
         while True:
-            asked = self.parents[self.lacking(units)]
+            lacking = self.lacking(units)
+            if not lacking.any():
+                return np.sort(units)
+            asked = self.parents[lacking]
             known = asked != _NEVER
             alone = asked[known & (known.sum(axis=1) == 1)[:, None]]
             if not alone.size:

@@ -118,7 +118,7 @@ class Declaration(Signposted):
         largest, several = followed_values(k, values, self._declared.reading)
         with k.assuming(largest):
             compiled = self._compile(self._kept)
-        ks = checked_ks(values, compiled.form.cardinality)
+        ks = checked_ks(values, compiled.form.cardinality, several=several)
         if not several:
             return compiled, ks
         limited = {}

@@ -56,6 +56,20 @@ class Answer(NamedTuple):
         return self.indices if self.support_names is None else list(self.support_names)
 
 
+class ProofRequest(NamedTuple):
+    """What is asked of a proof."""
+
+    gap: float
+    """Relative gap to reach."""
+    time_limit: float | None
+    """Seconds; None for no limit."""
+    show: Callable[[float, float, int, int], object]
+    """Called with the objective, the bound, the numbers of nodes and of open ones; what it returns
+    ends the search if it is true."""
+    resume: Any = None
+    """The certificate of an earlier proof to go on from."""
+
+
 class CompiledProblem(ABC):
     """What a declaration was compiled to, and what a problem returns from it.
 
@@ -167,16 +181,7 @@ class CompiledProblem(ABC):
         """Return the certificate of an outcome."""
         raise UnsupportedProblemError(f"No lower bound is known for {self.form.kind}.")
 
-    def prove(
-        self,
-        outcome: Outcome,
-        backend: str,
-        *,
-        gap: float,
-        time_limit: float | None,
-        show: Callable[[float, float, int, int], object],
-        resume: Any,
-    ) -> Any:
+    def prove(self, outcome: Outcome, backend: str, asked: ProofRequest) -> Any:
         """Return the certificate of a search over supports; its point may be a better one."""
         raise ModelError(
             f"prove() is not for {self.form.kind}: there is no search over their supports. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -20,6 +20,7 @@ from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.objective_terms import Objective
 from sparsemodel.modelling.expressions.symmetric import EdgeCount
 from sparsemodel.modelling.expressions.variables import Variable
+from sparsemodel.modelling.formulations.formulation import ProofRequest
 from sparsemodel.modelling.precision_matrices.compiled_precision import (
     CompiledGraph,
     Matrix,
@@ -49,16 +50,7 @@ class CompiledJoint(CompiledGraph):
         found = zip(self.layout.variables, self.matrices, columns, strict=True)
         return tuple(f"{v.label}: {text}" for v, m, x in found for text in notes_on(m, x))
 
-    def prove(
-        self,
-        outcome: Outcome,
-        backend: str,
-        *,
-        gap: float,
-        time_limit: float | None,
-        show: Callable[[float, float, int, int], object],
-        resume: Any,
-    ) -> Any:
+    def prove(self, outcome: Outcome, backend: str, asked: ProofRequest) -> Any:
         raise UnsupportedProblemError(
             "prove() searches the edges of one precision matrix. certify() bounds how far one "
             "pattern of several is from the best; so does the sum of the bounds that prove() gives "

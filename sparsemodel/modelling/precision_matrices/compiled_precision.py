@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, final
 
@@ -27,7 +27,7 @@ from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
 from sparsemodel.modelling.expressions.values import cardinality_bound
 from sparsemodel.modelling.expressions.variables import Variable
-from sparsemodel.modelling.formulations.formulation import CompiledProblem
+from sparsemodel.modelling.formulations.formulation import CompiledProblem, ProofRequest
 from sparsemodel.modelling.precision_matrices.covariance import (
     check_covariance,
     covariance_of_data,
@@ -130,17 +130,8 @@ class CompiledPrecision(CompiledGraph):
         self.certified = CompiledGraph.certify(self, outcome, backend, time_limit=time_limit)
         return self.certified
 
-    def prove(
-        self,
-        outcome: Outcome,
-        backend: str,
-        *,
-        gap: float,
-        time_limit: float | None,
-        show: Callable[[float, float, int, int], object],
-        resume: Any,
-    ) -> Any:
-        """Return the certificate of a search; ``gap`` is a share of what edges explain."""
+    def prove(self, outcome: Outcome, backend: str, asked: ProofRequest) -> Any:
+        """Return the certificate of a search; the gap is a share of what edges explain."""
         from sparsemodel.certificates.precision_matrices.proving.proof_of_graph import (
             prove_precision,
         )
@@ -148,11 +139,11 @@ class CompiledPrecision(CompiledGraph):
         return prove_precision(
             self.form,
             outcome.x,
-            gap=gap,
-            time_limit=time_limit,
+            gap=asked.gap,
+            time_limit=asked.time_limit,
             backend=backend,
-            progress=lambda at: show(at.value, at.bound, at.nodes, at.open),
-            resume=resume,
+            progress=lambda at: asked.show(at.value, at.bound, at.nodes, at.open),
+            resume=asked.resume,
             last=self.certified,
         )
 
@@ -238,7 +229,8 @@ def matrix_of(
     if form.sparsity.k > form.sparsity.units:
         raise ModelError(
             f"card(offdiag({variable.label})) <= {2 * form.sparsity.k}, but only "
-            f"{form.sparsity.units} edges ({2 * form.sparsity.units} entries) may be nonzero."
+            f"{2 * form.sparsity.units} entries (two for each edge) may be nonzero. Write "
+            f"`<= {2 * form.sparsity.units}`, or leave it out."
         )
     return Matrix(form, sample, (alpha, beta))
 

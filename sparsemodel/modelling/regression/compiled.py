@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -32,9 +31,14 @@ from sparsemodel.interfaces import (
     UnsupportedProblemError,
 )
 from sparsemodel.interfaces.numeric import known_sum
-from sparsemodel.modelling.formulations.formulation import Answer, CompiledProblem
+from sparsemodel.modelling.formulations.formulation import Answer, CompiledProblem, ProofRequest
 from sparsemodel.modelling.regression.measures import summary_of, summary_of_levels
-from sparsemodel.modelling.regression.proof_of_supports import searched, shortly
+from sparsemodel.modelling.regression.proof_of_supports import (
+    searched,
+    shortly,
+    when_read,
+    within_a_solve,
+)
 from sparsemodel.modelling.regression.restricted import restricted
 from sparsemodel.modelling.results.summary import Summary
 from sparsemodel.modelling.run_options import within
@@ -54,6 +58,7 @@ from sparsemodel.selection.searched_path import limited_path
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
+    from sparsemodel.certificates.short_proofs.short_proof import Short
     from sparsemodel.certificates.theory import Theory
 
 
@@ -164,28 +169,31 @@ class Compiled(CompiledProblem):
         return free_bound(self.form, () if late else outcome.duals, outcome.promise).value
 
     def short_proof(self, effort: Effort) -> Callable[[FloatArray], ShortProof | None] | None:
-        """Return what tries a branch and bound where patience was asked for, else None."""
-        if effort != "high":
-            return None
-        from sparsemodel.certificates.short_proof import short_proof
+        """Return what tries a branch and bound within a solve; None where none would be short."""
+        return within_a_solve(self.form, effort)
 
-        return partial(short_proof, self.form)
-
-    def look(self, outcome: Outcome, backend: str, seconds: float) -> tuple[Certificate, ...]:
+    def look(
+        self, outcome: Outcome, backend: str, seconds: float
+    ) -> tuple[Certificate | Short, ...]:
         """Return what a short search over supports proves, and without one what the root does.
 
-        How far a search comes that does not end depends on the machine; the root's bound does not.
+        How far a search comes that does not end may depend on the machine; the root's bound does
+        not.
         """
-        proof = None
-        with suppress(UnsupportedProblemError, DataError):
-            proof = shortly(self.prove, self.form, outcome, backend, seconds)
+        short, proof = when_read(self.form, outcome.x), None
+        if short is None or not short.closed:
+            with suppress(UnsupportedProblemError, DataError):
+                proof = shortly(self.prove, self.form, outcome, backend, seconds)
+        elif np.array_equal(short.x, outcome.x):
+            return (short,)
         # Without a tree it is the root's.
         enough = proof is not None and (proof.claim.optimal or proof.proof is None)
         if proof is not None and enough and np.array_equal(proof.x, outcome.x):
+            self.certified = proof
             return (proof,)
         with within(seconds):
             root = self.certify(outcome, backend, time_limit=seconds)
-        return (root,) if proof is None else (root, proof)
+        return tuple(found for found in (root, proof, short) if found is not None)
 
     def certify(
         self, outcome: Outcome, backend: str, *, time_limit: float | None = None
@@ -213,32 +221,17 @@ class Compiled(CompiledProblem):
         )
         if few_supports(self.form) or _enumerated(backend):
             found = decided(self.form, found, names=names, deadline=deadline)
+        last = self.certified
+        if last is not None and _says_more(last, found):
+            found = last
         self.certified = found
         return found
 
-    def prove(
-        self,
-        outcome: Outcome,
-        backend: str,
-        *,
-        gap: float,
-        time_limit: float | None,
-        show: Callable[[float, float, int, int], object],
-        resume: Any,
-    ) -> Certificate:
+    def prove(self, outcome: Outcome, backend: str, asked: ProofRequest) -> Certificate:
         if as_sequence(self.form) is not None:  # its bound is exact, and needs no search
-            return self.certify(outcome, backend, time_limit=time_limit)
-        return searched(
-            self.form,
-            outcome,
-            backend,
-            names=self.layout.names(),
-            last=self.certified,
-            gap=gap,
-            time_limit=time_limit,
-            show=show,
-            resume=resume,
-        )
+            return self.certify(outcome, backend, time_limit=asked.time_limit)
+        names, last = self.layout.names(), self.certified
+        return searched(self.form, outcome, backend, asked, names=names, last=last)
 
     def theory(self, outcome: Outcome) -> Theory:
         from sparsemodel.certificates.theory import theory
@@ -330,6 +323,15 @@ class Compiled(CompiledProblem):
         form, layout = canonicalize(declaration, (self.declaration, self.form))
         known = self._known if form.terms is self.form.terms else {}
         return Compiled(declaration, form, layout, known)
+
+
+def _says_more(last: Certificate, found: Certificate) -> bool:
+    """Return whether an earlier certificate has a better bound for the same point of the same data.
+
+    Data that changed in place since show in the objective.
+    """
+    same = np.array_equal(last.x, found.x) and last.value == found.value
+    return same and last.bound > found.bound and last.claim.optimal
 
 
 def _enumerated(backends: str) -> bool:

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.driver import Outcome
-from sparsemodel.interfaces import FloatArray, SparseRegression
+from sparsemodel.interfaces import (
+    DataError,
+    FloatArray,
+    SparseRegression,
+    UnsupportedProblemError,
+)
+from sparsemodel.modelling.formulations.formulation import ProofRequest
 from sparsemodel.modelling.run_options import within
+from sparsemodel.numerics.budget import budget
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
+    from sparsemodel.certificates.short_proofs.short_proof import Patience, Short
 
 _SAME = 1e-10
 """Relative distance of objectives that are told apart by what minimised them alone."""
@@ -27,13 +37,10 @@ def searched(
     form: SparseRegression,
     outcome: Outcome,
     backend: str,
+    asked: ProofRequest,
     *,
     names: tuple[str, ...],
     last: Certificate | None,
-    gap: float,
-    time_limit: float | None,
-    show: Callable[[float, float, int, int], object],
-    resume: Certificate | None,
 ) -> Certificate:
     """Return the certificate of a search over supports.
 
@@ -43,20 +50,16 @@ def searched(
         Of the coordinates.
     last
         What was certified before: a proof starts from its bound.
-    show
-        Called with the objective, the bound, the number of nodes and of open ones; what it returns
-        ends the search if it is true.
-    resume
-        An earlier proof to go on from.
     """
     from sparsemodel.certificates.dual_bounds.root import known_candidates
     from sparsemodel.certificates.proving.prove import prove as search
     from sparsemodel.certificates.proving.search import Snapshot
 
     def listen(now: Snapshot) -> object:
-        return show(now.value, now.bound, now.nodes, now.open)
+        return asked.show(now.value, now.bound, now.nodes, now.open)
 
     x, began = outcome.x, time.perf_counter()
+    gap, time_limit, resume = asked.gap, asked.time_limit, asked.resume
     share = 1.0 if last is not None or form.region is None else _SHARE
     try:
         known = known_candidates([last, resume], form)
@@ -115,6 +118,50 @@ def _otherwise(
     )
 
 
+def within_a_solve(
+    form: SparseRegression, effort: Effort
+) -> Callable[[FloatArray], Short | None] | None:
+    """Return what proves a point, or finds a better one, within a solve; None where nothing may."""
+    from sparsemodel.certificates.short_proofs import short_proof as short
+
+    if effort != "high":
+        return None
+    prove = short.short_proof if short.searchable(form) else _patiently
+    return partial(prove, form, patience=short.WITH_HIGH_EFFORT)
+
+
+def when_read(form: SparseRegression, x: FloatArray) -> Short | None:
+    """Return what a short proof says when a bound is read; None where none would be short."""
+    from sparsemodel.certificates.short_proofs import short_proof as short
+
+    return short.short_proof(form, x, short.WHEN_READ)
+
+
+def _patiently(form: SparseRegression, x: FloatArray, patience: Patience) -> Short | None:
+    """Return what the search of ``prove`` says in so many nodes, beside bounds and constraints."""
+    from sparsemodel.certificates.proving.compiling import compilable
+    from sparsemodel.certificates.proving.prove import prove as search
+    from sparsemodel.certificates.short_proofs.short_proof import Short, curved, hopeless, root_cost
+    from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
+
+    short = form.traits.gram and curved(form) and root_cost(form) <= patience.operations
+    if not short or budget().deadline is not None or not compilable():
+        return None  # code may have to be compiled, once on a machine
+    too_long = hopeless(form)
+    try:
+        found = search(
+            form,
+            x,
+            gap=OPTIMAL_GAP,
+            time_limit=None,
+            max_nodes=patience.nodes,
+            progress=lambda now: too_long(now.value, now.bound, now.nodes),
+        )
+    except (UnsupportedProblemError, DataError):
+        return None
+    return Short(found.x, found.value, found.upper, found.bound, found.claim.optimal)
+
+
 def shortly(
     prove: Callable[..., Certificate],
     form: SparseRegression,
@@ -127,7 +174,7 @@ def shortly(
     It uses compiled code that the machine has, whose loading is not counted, and compiles none.
     """
     from sparsemodel.certificates.proving.compiling import compiling_nothing, still_to_load
-    from sparsemodel.certificates.short_proof import hopeless
+    from sparsemodel.certificates.short_proofs.short_proof import hopeless
     from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
 
     too_long = hopeless(form)
@@ -138,10 +185,11 @@ def shortly(
             return prove(
                 outcome,
                 backend,
-                gap=OPTIMAL_GAP,
-                time_limit=seconds,
-                show=lambda value, bound, nodes, _: too_long(value, bound, nodes),
-                resume=None,
+                ProofRequest(
+                    OPTIMAL_GAP,
+                    seconds,
+                    lambda value, bound, nodes, _: too_long(value, bound, nodes),
+                ),
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -110,10 +111,12 @@ def checked_ridges(values: Any) -> FloatArray:
     return factors
 
 
-def checked_ks(values: Any, sparsity: Cardinality) -> list[int]:
-    """Return the values of k, sorted and distinct; more than there are mean all of them."""
-    forced = sparsity.forced_units
-    most = sparsity.units + forced
+def checked_ks(values: Any, sparsity: Cardinality, *, several: bool = False) -> list[int]:
+    """Return the values of k, sorted and distinct; more than there are mean all of them.
+
+    With ``several`` limits ``k`` may be that of a part, which says nothing of the others.
+    """
+    most = sparsity.units + sparsity.forced_units
     if isinstance(values, range):  # which may be long
         up = values if values.step > 0 else values[::-1]
         values = range(up.start, min(up.stop, most + up.step + 1), up.step)
@@ -128,9 +131,21 @@ def checked_ks(values: Any, sparsity: Cardinality) -> list[int]:
     if ks[0] < 0:
         least = shown(ks[0])
         raise ModelError(f"Every k of a path must be at least 0, and the smallest is {least}.")
-    if ks[0] < forced:
+    if not several:
+        _check_least(ks[0], sparsity)
+    return ks
+
+
+def _check_least(k: int, sparsity: Cardinality) -> None:
+    """Raise an error unless ``k`` leaves room for what bounds keep away from zero."""
+    forced = sparsity.forced_units
+    if k < forced:
         raise InfeasibleError(
-            f"A path over k = {ks[0]} has no solution there: the bounds keep {forced} of the units "
+            f"A path over k = {k} has no solution there: the bounds keep {forced} of the units "
             f"away from zero. Begin at k = {forced}, or leave such bounds out."
         )
-    return ks
+    if replace(sparsity, k=k).closing(np.empty(0, dtype=np.intp)) is None:
+        raise InfeasibleError(
+            f"A path over k = {k} has no solution there: what bounds keep away from zero needs "
+            "others beside it. Begin with a larger k, or leave such bounds out."
+        )

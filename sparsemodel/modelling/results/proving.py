@@ -13,7 +13,7 @@ from sparsemodel.driver import LowerBound, Outcome
 from sparsemodel.interfaces import DataTypeError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.interfaces.precision import SparsePrecision
-from sparsemodel.modelling.formulations.formulation import CompiledProblem
+from sparsemodel.modelling.formulations.formulation import CompiledProblem, ProofRequest
 from sparsemodel.modelling.results.packaged import improved, with_readings
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.numerics.budget import budget
@@ -48,7 +48,7 @@ def prove(
 
     before = compiled.stored[0]
     certificate: Certificate = compiled.prove(
-        outcome, solution.backend, gap=gap, time_limit=limit, show=show, resume=earlier
+        outcome, solution.backend, ProofRequest(gap, limit, show, earlier)
     )
     if log is not None:
         log.close()

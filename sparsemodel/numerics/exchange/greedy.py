@@ -39,8 +39,10 @@ _REMOVED, _REPLACEMENTS = 16, 6
 _MANY = 300
 """Units that a start from all of them has, where there are more."""
 
-_REDRAWN = 0.5
-"""Share of a support that a perturbation replaces at most."""
+_REDRAWN = 2.0 / 3.0
+"""Share of a support that a perturbation replaces at most. Of 160 random problems with bounds, or
+with groups and a logistic loss, one ended too high, five with a half, in 1.04 times the time
+(median); of 60 with signs and a factor model on 30 rows 12 lower, two higher."""
 _PROMISING, _GROUPS = 50, 20
 """Units, or groups, that one draws from: of 60 problems with 50 groups 5 end too high, 12 with all
 groups."""

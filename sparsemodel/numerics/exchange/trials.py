@@ -28,7 +28,7 @@ from sparsemodel.numerics.exchange.quadratics.rounds import (
 from sparsemodel.numerics.exchange.quadratics.runners_up import Comparison
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.side_by_side import RANKED, lowest_first, side_by_side
-from sparsemodel.numerics.exchange.swaps import Known, allowed, share_left, steady, telling
+from sparsemodel.numerics.exchange.swaps import Known, allowed, gentle, share_left, steady, telling
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 
 _NEGLIGIBLE = 1e-11
@@ -167,8 +167,9 @@ class ExchangeTrials:
         return found if near is start else self.debiased(near)
 
     def _misled(self, point: Point) -> bool:
-        """Return whether the model promises something though no change improves ``point``."""
-        if self._objective.quadratic or self.models.shared or self.models.rare:
+        """Return whether the model promises something that the objective has not refused."""
+        judged = gentle(self._objective) and self._compared == point.support.tobytes()
+        if judged or self._objective.quadratic or self.models.shared or self.models.rare:
             return False
         search = self._search(point)
         return search is not None and search.size > 1 and search.contrast < 0.0
@@ -196,7 +197,7 @@ class ExchangeTrials:
     def beside(self, point: Point, rounds: Rounds) -> Point | None:
         """Descend from the best of the supports that the model ranks next, if that is better."""
         rounds.descended(self._spent)
-        if rounds.enough or self._told(point):
+        if rounds.enough or self.told(point):
             return None
         near = self.near(point, point.value)[:_FROM]
         better = self._best(point, (self._minimised_on(some, point) for some in near), rounds)
@@ -231,7 +232,7 @@ class ExchangeTrials:
         sure = next(c for k, c in _SURE if search.size <= k)
         return comparison.surrounded or (judged and comparison.contrast >= sure)
 
-    def _told(self, point: Point) -> bool:
+    def told(self, point: Point) -> bool:
         """Return whether leaps cost so much in the model that no support beside is lower."""
         comparison = self._comparison(point)
         if comparison is None:
@@ -243,10 +244,10 @@ class ExchangeTrials:
 
     def _comparison(self, point: Point) -> Comparison | None:
         """Return how others compare in the model, where that tells of supports elsewhere."""
-        alone = steady(self._objective) and not (self.models.rare or self.models.shared)
-        search = self._modelled(point) if alone else None
-        told = search is None or telling(self._objective, search.size)
-        return search.comparison if search is not None and told else None
+        search = None if self.models.rare or self.models.shared else self._modelled(point)
+        if search is None or not telling(self._objective, search.size):
+            return None
+        return search.comparison if steady(self._objective) or search.comparison.remote else None
 
     def _none_better(self, point: Point, rounds: Rounds) -> bool:
         """Return whether enough searches have come back, where groups have exact prices."""

@@ -88,14 +88,12 @@ class _Rows:
     @classmethod
     def of(cls, form: SparseRegression, support: IntArray) -> _Rows:
         parts, q = () if form.region is None else form.region.linear, support.size
-        low, high = np.full(q, -np.inf), np.full(q, np.inf)
-        if form.box is not None:
-            low, high = form.box.lower[support], form.box.upper[support]
+        ends = form.ends_on(support)
         entries = [part.design.restrict(support).to_array() for part in parts]
         return cls(
             np.concatenate([*entries, np.eye(q)]),
-            np.concatenate([*(part.lower for part in parts), low]),
-            np.concatenate([*(part.upper for part in parts), high]),
+            np.concatenate([*(part.lower for part in parts), ends.lower]),
+            np.concatenate([*(part.upper for part in parts), ends.upper]),
         )
 
     def on(self, side: IntArray) -> tuple[FloatArray, FloatArray]:

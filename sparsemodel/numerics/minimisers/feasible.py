@@ -178,10 +178,8 @@ def _sparse_vertices(form: SparseRegression) -> Iterator[FloatArray]:
     region = form.region
     if region is None:
         return
-    lower = np.full(size, -np.inf) if form.box is None else form.box.lower
-    upper = np.full(size, np.inf) if form.box is None else form.box.upper
     parts = [(part.design.to_array(), part.lower, part.upper) for part in region.linear]
-    matrix, low, high, ends, unit = in_one_unit(parts, lower, upper)
+    matrix, low, high, ends, unit = in_one_unit(parts, form.ends.lower, form.ends.upper)
     equal = low == high
     both = np.concatenate([matrix[~equal], -matrix[~equal]])
     limits = np.concatenate([high[~equal], -low[~equal]])

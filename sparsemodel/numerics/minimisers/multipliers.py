@@ -22,6 +22,7 @@ from typing import final
 import numpy as np
 
 from sparsemodel.interfaces import (
+    Box,
     FloatArray,
     IntArray,
     Objective,
@@ -107,13 +108,13 @@ def minimise_with_multipliers(
     curvature, inner, scale = function.prepare(v, terms)
     constraints = _constraints(form, support, curvature)
     function.parts += constraints
-    lower, upper = _bounds(form, support)
+    box = form.ends_on(support).chosen
     possible = all(part.possible for part in constraints)
     last, left, far = np.inf, budget(), farthest(objective)
     stuck, idle, least = 0, 0, np.inf
     for _ in range(_ROUNDS if possible else 0):
         function.center = v
-        v = inner.minimiser(v, lower, upper, tol=1e-13 * scale, far=far)
+        v = inner.minimiser(v, box.lower, box.upper, tol=1e-13 * scale, far=far)
         if float(np.linalg.norm(v)) > far:
             break
         moved = float(np.linalg.norm(inner.units * function.proximal * (v - function.center)))
@@ -135,13 +136,13 @@ def minimise_with_multipliers(
             stuck += 1
             for part in constraints:
                 part.stiffen(5.0)
-            if stuck % 4 == 3 and not _can_be_feasible(constraints, lower, upper):
+            if stuck % 4 == 3 and not _can_be_feasible(constraints, box.lower, box.upper):
                 break
         last = residual
         function.proximal = 0.5 * function.proximal
         if left.over() and (_within(constraints) or _stands(form, support, start)):
             break  # never without a feasible point: that would be reported as infeasible
-    v = _held_at_zero(function, constraints, v, (curvature, lower, upper)) if possible else v
+    v = _held_at_zero(function, constraints, v, curvature, box) if possible else v
     feasible = possible and _within(constraints)
     point = objective.point(support, v)
     if not feasible and _stands(form, support, start):
@@ -161,18 +162,18 @@ def _held_at_zero(
     function: _Augmented,
     constraints: Sequence[ConstraintEnvelope],
     v: FloatArray,
-    known: tuple[FloatArray, FloatArray, FloatArray],
+    curvature: FloatArray,
+    box: Box,
 ) -> FloatArray:
     """Return ``v``, where it is not feasible with zero for what is rounding.
 
-    Entries that constraints hold at zero have nothing else in their rows. ``known`` are curvatures
-    and bounds.
+    Entries that constraints hold at zero have nothing else in their rows.
     """
     if _within(constraints):
         return v
-    units = np.sqrt(known[0])
+    units = np.sqrt(curvature)
     natural = np.max(units * np.abs(v), initial=0.0) / units
-    v = np.clip(np.where(np.abs(v) <= _EXACT * natural, 0.0, v), known[1], known[2])
+    v = np.clip(np.where(np.abs(v) <= _EXACT * natural, 0.0, v), box.lower, box.upper)
     function.evaluate(v)
     return v
 
@@ -315,13 +316,6 @@ def _stands(form: SparseRegression, support: IntArray, start: Point) -> bool:
     inside = np.zeros(start.x.shape, dtype=bool)
     inside[support] = True
     return not np.any(start.x[~inside]) and satisfied(form, start.x)
-
-
-def _bounds(form: SparseRegression, support: IntArray) -> tuple[FloatArray, FloatArray]:
-    if form.box is None:
-        return np.full(support.size, -np.inf), np.full(support.size, np.inf)
-    box = form.box.chosen
-    return box.lower[support], box.upper[support]
 
 
 def _can_be_feasible(

@@ -21,8 +21,10 @@ from sparsemodel.numerics.minimisers.newton import FAR, minimise_on_support
 from sparsemodel.numerics.minimisers.piecewise.scaled import minimise_pieces, settled
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 
-_CURVED = 0.75
-"""Share of the observations whose curvature has to be felt for Newton's method to be quick."""
+_CURVED = 1.0
+"""Observations for each unknown whose curvature has to be felt for Newton's method to be quick: it
+then takes a third to nine tenths of the time of the interior point method, else about as long (of
+Huber losses of width .01 to 5 and smoothed hinges, 100 to 1000 rows)."""
 _AGAIN, _GAIN = 5, 1e-9
 """How often the method of multipliers begins again, where that lowers the objective by a share."""
 
@@ -95,22 +97,24 @@ def _minimise_piecewise(
     """
     if not isinstance(objective, RegressionObjective) or len(objective.shape) > 1:
         return None
-    if _curved(objective, start):
-        start = _minimise_smooth(objective, support, start, tol)
+    if _curved(objective, support, start):
+        with np.errstate(all="ignore"):  # squares of units of any size may overflow
+            start = _minimise_smooth(objective, support, start, tol)
         if settled(objective, support, start, tol):
             return start
     return minimise_pieces(objective, support, start, tol)
 
 
-def _curved(objective: RegressionObjective, start: Point) -> bool:
-    """Return whether Newton's method sees curvature at the start."""
+def _curved(objective: RegressionObjective, support: IntArray, start: Point) -> bool:
+    """Return whether Newton's method sees enough curvature at the start."""
     form = objective.form
     if not form.traits.curved:
         return False
-    felt = full = 0.0
+    felt, full, rows = 0.0, 0.0, 0
     for term, z in zip(form.terms, start.state, strict=True):
         u = z if term.offset is None else z + term.offset
         bend = cast("Curved", term.loss).second_derivative(u, term.target)
         felt += float(np.dot(term.weights, bend))
         full += float(term.weights.sum()) * term.traits.upper
-    return felt >= _CURVED * full
+        rows += term.target.shape[0]
+    return felt * rows >= _CURVED * support.size * full

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -48,7 +49,11 @@ def best_closed(
     if order is None:
         raise ValueError("there is nothing that units need")
     limit = replace(sparsity, k=k + sparsity.forced_units)
-    chosen = order.closed(np.empty(0, np.intp) if begun is None else begun, scores)
+    begun = np.empty(0, np.intp) if begun is None else begun
+    chosen = order.closed(begun, scores)
+    if not limit.within(chosen):
+        fewer = limit.closing(begun, scores)
+        chosen = chosen if fewer is None else fewer
     barred = np.zeros(scores.size, dtype=bool)
     while chosen.size < min(k, scores.size):
         total, many = bundles(order, scores, chosen)
@@ -92,14 +97,10 @@ def closed_changes(
         raise ValueError("there is nothing that units need")
     cost = np.zeros(gains.size)
     cost[units] = costs
-    found: dict[bytes, tuple[float, IntArray]] = {}
+    proposed: list[tuple[float, IntArray, int | None]] = []
 
     def propose(base: IntArray, unit: int | None, score: float) -> None:
-        new = base if unit is None else order.closed(np.append(base, unit), gains)
-        if unit is not None:
-            new, score = _trimmed(sparsity, new, unit, cost, score)
-        if sparsity.within(new) and not np.array_equal(new, units):
-            found.setdefault(new.tobytes(), (score, new))
+        proposed.append((score, base, unit))
 
     total, many = bundles(order, gains, units)
     for values in (total, total / np.maximum(many, 1.0)):
@@ -118,6 +119,35 @@ def closed_changes(
             np.where(order.joining(others, gains.size), swaps[place], -np.inf), units, 2
         ):
             propose(others, unit, float(swaps[place, unit]))
+    return _allowed(sparsity, units, cost, gains, proposed, most)
+
+
+def _allowed(
+    sparsity: Cardinality,
+    units: IntArray,
+    cost: FloatArray,
+    gains: FloatArray,
+    proposed: list[tuple[float, IntArray, int | None]],
+    most: int,
+) -> list[IntArray]:
+    """Return the best of what is ``proposed``, with all that it needs and without what is too many.
+
+    Each with what it scores as long as no more has to leave, some units, and one that joins them.
+    """
+    order = cast("Order", sparsity.order)
+    costly = bool(cost[units].min(initial=0.0) >= 0.0)  # then more that leaves is no better
+    found: dict[bytes, tuple[float, IntArray]] = {}
+    least = 0.0 if costly else -np.inf
+    for score, base, unit in sorted(proposed, key=lambda one: -one[0]):
+        if score <= least:
+            break
+        new = base if unit is None else order.closed(np.append(base, unit), gains)
+        if unit is not None:
+            new, score = _trimmed(sparsity, new, unit, cost, score, least)
+        if sparsity.within(new) and not np.array_equal(new, units):
+            found.setdefault(new.tobytes(), (score, new))
+            if costly and len(found) >= most:
+                least = max(0.0, sorted(one[0] for one in found.values())[-most])
     ranked = sorted(found.values(), key=lambda one: -one[0])
     return [new for score, new in ranked[:most] if score > 0.0]
 
@@ -131,19 +161,23 @@ def _largest(values: FloatArray, units: IntArray, most: int) -> list[int]:
 
 
 def _trimmed(
-    sparsity: Cardinality, units: IntArray, kept: int, cost: FloatArray, score: float
+    sparsity: Cardinality,
+    units: IntArray,
+    kept: int,
+    cost: FloatArray,
+    score: float,
+    least: float,
 ) -> tuple[IntArray, float]:
-    """Return ``units`` without the cheapest that nothing else needs, until they are few enough."""
+    """Return ``units`` without the cheapest that nothing else needs, until they are few enough.
+
+    Or until they score no more than the ``least`` that is of use.
+    """
     order = sparsity.order
-    while units.size > sparsity.budget and order is not None:
-        free = [
-            place
-            for place, unit in enumerate(units.tolist())
-            if unit != kept and order.keeps(np.delete(units, place))
-        ]
-        if not free:
+    while units.size > sparsity.budget and order is not None and score > least:
+        free = np.flatnonzero((units != kept) & order.spared(units))
+        if not free.size:
             break
-        place = min(free, key=lambda i: cost[units[i]])
+        place = free[np.argmin(cost[units[free]])]
         score -= float(cost[units[place]])
         units = np.delete(units, place)
     return units, score

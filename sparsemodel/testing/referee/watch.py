@@ -48,6 +48,8 @@ class Watch:
     """What could not be judged: ``"solution: two variables have one name"``."""
     seconds: float = 0.0
     """Time of the processor that the judgements took."""
+    certifying: bool = False
+    """Whether ``Problem.certify`` runs, whose answer is judged when it returns."""
 
     def add(self, name: str, ruling: Ruling) -> None:
         """Count a ruling."""
@@ -134,7 +136,11 @@ def watching(modules: Iterable[ModuleType] = ()) -> Iterator[Watch]:
 def _heard(method: Callable[..., Any], name: str, watch: Watch, seen: Seen) -> Callable[..., Any]:
     @functools.wraps(method)
     def watched(self: Problem, *args: Any, **options: Any) -> Any:
-        answer = method(self, *args, **options)
+        before, watch.certifying = watch.certifying, name == "certificate"
+        try:
+            answer = method(self, *args, **options)
+        finally:
+            watch.certifying = before
         seen.add(self, self._kept and self._kept.form)
         watch.hear(name, self, answer)
         return answer
@@ -164,7 +170,8 @@ def _certified(watch: Watch, seen: Seen) -> Callable[..., Any]:
     @functools.wraps(_certify)
     def certified(form: Any, *args: Any, **options: Any) -> Any:
         answer = _certify(form, *args, **options)
-        _of_form(watch, seen, "certificate", form, answer)
+        if not watch.certifying:
+            _of_form(watch, seen, "certificate", form, answer)
         return answer
 
     return certified

@@ -70,7 +70,7 @@ def objection(form: SparseRegression, *, everywhere: bool = False) -> str:
     if sparsity.budget < 1 or not sparsity.units:
         return "nothing may be chosen"
     if box is not None and not everywhere:
-        low, high = _sides(form)
+        low, high = form.ends.lower, form.ends.upper
         if np.any(np.isfinite(low[sparsity.free]) | np.isfinite(high[sparsity.free])):
             return "a coordinate that is always in has bounds"
         counted = sparsity.counted
@@ -224,7 +224,7 @@ def boxed(form: SparseRegression, bounds: CoefficientBounds) -> SparseRegression
 
     Least sizes above that, which may hold a coefficient there, are left out.
     """
-    low, high = _sides(form)
+    low, high = form.ends.lower, form.ends.upper
     least = None if form.box is None else form.box.least
     if least is not None:
         least = np.where(least <= bounds.radius, least, 0.0)
@@ -249,7 +249,7 @@ def signs_only(form: SparseRegression, radius: float | FloatArray = math.inf) ->
         return False
     counted = form.sparsity.counted
     within = np.broadcast_to(radius, counted.shape)[counted]
-    ends = [np.abs(side[counted]) for side in _sides(form)]
+    ends = [np.abs(side[counted]) for side in (form.ends.lower, form.ends.upper)]
     return all(bool(np.all((end == 0.0) | np.isinf(end) | (end > within))) for end in ends)
 
 
@@ -273,12 +273,6 @@ def _free_of_bounds(
         return None
     radius[e.counted] = found[0] * e.scale
     return found if signs_only(form, radius) else None
-
-
-def _sides(form: SparseRegression) -> tuple[FloatArray, FloatArray]:
-    if form.box is None:
-        return np.full(form.shape, -np.inf), np.full(form.shape, np.inf)
-    return form.box.lower, form.box.upper
 
 
 def _aim(form: SparseRegression) -> float:
@@ -322,7 +316,7 @@ def _room(form: SparseRegression, level: float) -> float:
 
 def _ceiling(form: SparseRegression, e: Eliminated, level: float) -> FloatArray:
     """Return what the user's bounds and the ridge say about scaled coefficients, rounded up."""
-    low, high = _sides(form)
+    low, high = form.ends.lower, form.ends.upper
     out = np.maximum(-low, high)[e.counted] / e.scale
     if math.isfinite(level):
         room = max(level - infimum_bound(form).value, 0.0) * (1.0 + 8.0 * U)

@@ -21,6 +21,7 @@ from sparsemodel.certificates.dual_bounds.bound_search import search
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed
 from sparsemodel.interfaces import FloatArray
+from sparsemodel.numerics.budget import Budget
 
 ROUNDS = 2
 """Steps from no slopes: the second one changes bounds by a tenth, further ones by a hundredth."""
@@ -34,8 +35,7 @@ def relaxed_slopes(
     ``bounds`` are those for the slopes of ``seen``. None without equations, or without time.
     """
     held = seen.multipliers
-    late = deadline is not None and time.perf_counter() >= deadline
-    stiff = None if held is None or late else multipliers_at(seen.form, x, MILD)
+    stiff = None if held is None or Budget(deadline).over() else multipliers_at(seen.form, x, MILD)
     if held is None or stiff is None or not np.any(stiff.stiffness):
         return None
     mild = priced(seen, replace(held, stiffness=stiff.stiffness, own=False)).below

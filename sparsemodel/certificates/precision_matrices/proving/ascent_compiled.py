@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from sparsemodel.certificates.proving.compiling import GRAPHS, interruptible, warmed
-from sparsemodel.certificates.proving.gram.top_compiled import compiled, top
+from sparsemodel.certificates.proving.gram.kernels.top_compiled import compiled, top
 from sparsemodel.interfaces.precision import SparsePrecision
 
 DIAGONAL = 2

@@ -16,7 +16,6 @@ Algorithms*, Theorems 10.3 and 10.4), which the diagonal is lowered by as well.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
@@ -29,6 +28,7 @@ from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.proving.node import IN, UNDECIDED
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.interfaces.numeric import viewed
+from sparsemodel.numerics.budget import Budget
 
 LIMIT = 2_000_000
 """Supports up to which a node is enumerated: some milliseconds."""
@@ -165,14 +165,14 @@ def _most(
 
     Pairs need only a strip of the matrix at a time, from its diagonal on; triples all of it.
     """
-    from sparsemodel.certificates.proving.gram.enumeration_compiled import best_gain
+    from sparsemodel.certificates.proving.gram.kernels.enumeration_compiled import best_gain
 
     gain, size = 0.0, g.size
     m = rows(0, size) if k > 2 else None
     step = max(1, int(_STEP * size / math.comb(size, k))) if size >= k else size
     step = step if k > 2 else min(step, _STRIP)
     for first in range(0, size, step):
-        if first and deadline is not None and time.perf_counter() >= deadline:
+        if first and Budget(deadline).over():
             return math.inf
         last = min(first + step, size)
         strip, offset = (rows(first, last), first) if m is None else (m, 0)

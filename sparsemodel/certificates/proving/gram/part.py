@@ -17,6 +17,7 @@ from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder,
 from sparsemodel.certificates.proving.bounder import Stage as Recorded
 from sparsemodel.certificates.proving.gram.enumeration import LIMIT as FEW
 from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies, enumerate_supports
+from sparsemodel.certificates.proving.gram.kernels.node_problem import Limits, NodeProblem
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
 from sparsemodel.certificates.proving.gram.stage import Gram, Slacks, Stage, best_stage
 from sparsemodel.certificates.proving.gram.working_set import on_few
@@ -231,13 +232,16 @@ class GramPart(NodeBounder):
         lower, upper = stage.ends(self._gram.box, status == IN)
         enough = math.inf if aim.exact else aim.cutoff + 1e-9 * scale
         least = 1e-15 * scale if aim.exact else max(0.02 * (aim.upper - aim.cutoff), 1e-10 * scale)
-        limits = enough, least, 4 if aim.exact else _ROUNDS
-        ends, units, solve = (lower, upper), (most, each, prices, floor), self._gram.compiled()
-        start = np.clip(start, *ends)
+        limits = Limits(enough, least, 4 if aim.exact else _ROUNDS)
+        q = np.empty((0, 0)) if stage.matrix is None else stage.matrix
+        constant, d = stage.constant + paid, stage.curvature
+        problem = NodeProblem(
+            q, linear, constant, d, lower, upper, status, most, each, prices, floor
+        )
+        start, solve = np.clip(start, lower, upper), self._gram.compiled()
         if stage.matrix is None:
-            return on_few(solve, stage, paid, ends, start, hint, status, units, limits)
-        data = stage.matrix, linear, stage.constant + paid, stage.curvature
-        w, t, _, _, _ = solve(*data, *ends, start, hint, status, *units, *limits)
+            return on_few(solve, stage, problem, start, hint, limits)
+        w, t, _, _, _ = solve(problem, start, hint, limits)
         return w, float(t)
 
     def _prices(self, node: Node, *, alike: bool) -> tuple[FloatArray, float, float]:

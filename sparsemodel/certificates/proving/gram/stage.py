@@ -162,7 +162,10 @@ class Gram:
     def compiled(self) -> Any:
         """Return the compiled solver of nodes; what compiling takes does not count as search."""
         began = time.perf_counter()
-        from sparsemodel.certificates.proving.gram.node_compiled import compiling, solve_node
+        from sparsemodel.certificates.proving.gram.kernels.node_compiled import (
+            compiling,
+            solve_node,
+        )
 
         compiling()
         self.delay += max(time.perf_counter() - began - LOADING, 0.0)
@@ -286,9 +289,8 @@ def make_stage(
     """
     q = q if q.bare is None else replace(q.bare, prices=q.prices)
     ridge = q.ridge[active] + delta
-    lower, upper = np.full(active.size, -np.inf), np.full(active.size, np.inf)
-    if box is not None:
-        lower, upper = box.lower[active], box.upper[active]
+    ends = box or Box.unbounded(q.ridge.size)
+    lower, upper = ends.lower[active], ends.upper[active]
     held = np.isfinite(lower) & np.isfinite(upper)
     if active.size and not np.all((ridge > 0.0) | held):
         return None

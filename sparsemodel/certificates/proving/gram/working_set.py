@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sparsemodel.certificates.proving.gram.kernels.node_problem import Limits, NodeProblem
 from sparsemodel.certificates.proving.gram.stage import Stage
 from sparsemodel.certificates.proving.node import IN, OUT
 from sparsemodel.interfaces import FloatArray, IntArray
@@ -27,67 +28,42 @@ _LEFT = 1e-3
 def on_few(
     solve: Callable[..., Any],
     stage: Stage,
-    paid: float,
-    ends: tuple[FloatArray, FloatArray],
+    node: NodeProblem,
     start: FloatArray,
     hint: float,
-    status: npt.NDArray[np.int8],
-    units: tuple[float, FloatArray, FloatArray, float],
-    limits: tuple[float, float, int],
+    limits: Limits,
 ) -> tuple[FloatArray, float]:
     """Return the point of a node's relaxation, scaled, and the multiplier of its budget.
 
-    For a stage without a matrix, where every unit takes one of the budget. ``units`` are the
-    budget, what each unit takes of it, prices and the multiplier of a price that all have;
-    ``limits`` the bound that is enough, the tolerance and the rounds, as ``solve`` takes them.
+    For a stage without a matrix, where every unit takes one of the budget.
     """
-    k, each, prices, floor = units
-    live = (status != OUT) & ((status == IN) | (k > 0.0))
-    free = live & (status != IN)
+    live = (node.status != OUT) & ((node.status == IN) | (node.k > 0.0))
+    free = live & (node.status != IN)
     w, t = np.where(live, start, 0.0), hint
-    inside = live & ((status == IN) | (w != 0.0))
-    profits = _profits(stage, ends, w, prices, floor)
+    inside = live & ((node.status == IN) | (w != 0.0))
+    profits = _profits(stage, node, w)
     more = _FIRST
     for _ in range(_ROUNDS):
         inside[_best(profits, free & ~inside, more)] = True
         on, more = np.flatnonzero(inside), _MORE
-        found, t, bound, _, _ = solve(
-            stage.products(on),
-            stage.linear[on],
-            stage.constant + paid,
-            stage.curvature[on],
-            *(end[on] for end in ends),
-            w[on],
-            t,
-            status[on],
-            k,
-            each[on],
-            prices[on],
-            floor,
-            *limits,
-        )
+        found, t, bound, _, _ = solve(node.on(on, stage.products(on)), w[on], t, limits)
         w = np.zeros(w.size)
         w[on] = found
-        profits = _profits(stage, ends, w, prices, floor)
-        every, known = (_best(profits, among, int(k)) for among in (free, free & inside))
+        profits = _profits(stage, node, w)
+        every, known = (_best(profits, among, int(node.k)) for among in (free, free & inside))
         left = float(profits[every].sum() - profits[known].sum())
-        above = limits[0] - bound if np.isfinite(limits[0]) else 0.0
-        if not left > _LEFT * max(above, 0.0) + limits[1]:
+        above = limits.cutoff - bound if np.isfinite(limits.cutoff) else 0.0
+        if not left > _LEFT * max(above, 0.0) + limits.tolerance:
             break
     return w, float(t)
 
 
-def _profits(
-    stage: Stage,
-    ends: tuple[FloatArray, FloatArray],
-    w: FloatArray,
-    prices: FloatArray,
-    floor: float,
-) -> FloatArray:
+def _profits(stage: Stage, node: NodeProblem, w: FloatArray) -> FloatArray:
     """Return what every coordinate would gain at a point, less its price."""
-    slopes, d = stage.slopes(w), np.maximum(stage.curvature, 1e-300)
-    x = np.clip(-slopes / d, *ends)
-    return np.maximum(-x * (slopes + 0.5 * d * x) - prices - 0.5 * floor * floor, 0.0)
+    slopes, d = stage.slopes(w), np.maximum(node.d, 1e-300)
+    x = np.clip(-slopes / d, node.low, node.high)
+    least_price = 0.5 * node.floor * node.floor
+    return np.maximum(-x * (slopes + 0.5 * d * x) - node.prices - least_price, 0.0)
 
 
 def _best(profits: FloatArray, among: npt.NDArray[np.bool_], count: int) -> IntArray:

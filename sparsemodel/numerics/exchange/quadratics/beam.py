@@ -107,7 +107,7 @@ class SupportBeam:
         times = _SWEEPS if top * self._rows.size <= _LITTLE else 1
         for sweep in range(times * sweeps):
             before = self._values()
-            for size in counted(range(top - 1, 0, -1), "going back, size"):
+            for size in counted(range(top - 1, 1, -1), "going back, size"):  # 1: all were seen
                 self.thin(size)
             for size in counted(range(2, top + 1), "again, size"):
                 self.grow(size)
@@ -125,7 +125,6 @@ class SupportBeam:
         if size == 1:  # a descent would lead all of them to the best one
             gains = Exchanges(self._rows, self._linear).insertions()[0]
             useful = np.flatnonzero(gains > 0.0)
-            self._begun[1].update(zip(useful.tolist(), strict=True))
             best = useful[np.argsort(-gains[useful], kind="stable")[: self._width(1)]]
             self._keep(1, gains[best], best[:, None])
             return

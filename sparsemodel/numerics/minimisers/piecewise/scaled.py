@@ -118,10 +118,8 @@ class _Parts:
     def __init__(self, objective: RegressionObjective, support: IntArray) -> None:
         form = objective.form
         self._terms, self._ridge = form.terms, form.ridge[support]
-        self._low, self._high = np.full(support.size, -np.inf), np.full(support.size, np.inf)
-        if form.box is not None:
-            box = form.box.chosen
-            self._low, self._high = box.lower[support], box.upper[support]
+        ends = form.ends_on(support).chosen
+        self._low, self._high = ends.lower, ends.upper
         blocks = []
         for term, design in zip(form.terms, objective.columns(support), strict=True):
             loss, c = cast("Piecewise", term.loss), term.weights

@@ -1,0 +1,1 @@
+"""Supports of one, two, three, ... units, each from those of other sizes."""
