@@ -245,3 +245,23 @@ def test_a_chart_of_nothing_is_not_drawn() -> None:
     assert line_chart(Chart((flat,), "t", "x", "y", "", log=True)) == ""
     falling = Series("gap", [1.0, 2.0, 3.0], [1.0, 0.1, 0.01], "value")
     assert "<svg" in line_chart(Chart((falling,), "t", "x", "y", "", log=True))
+
+
+@pytest.mark.parametrize(
+    ("ks", "objective"),
+    [([5], [2.0]), ([1, 2, 3], [-0.75, -0.75 - 1e-12, -0.75 - 1e-12])],
+)
+def test_a_path_has_whole_k_and_no_slope_made_of_rounding(ks: list, objective: list) -> None:
+    followed = SimpleNamespace(k=np.array(ks), objective=np.array(objective) * 1e18)
+    axes = plots.path(followed)
+    axes.figure.canvas.draw()
+    assert all(label.get_text().isdigit() for label in axes.get_xticklabels())
+    assert axes.yaxis.get_offset_text().get_text() == ""
+    low, high = axes.get_ylim()
+    assert high - low > 0.05 * abs(low)
+
+
+def test_a_solution_is_drawn_by_its_coefficients() -> None:
+    solution = SimpleNamespace(coefficients={"age": 1.0, "size": -2.0})
+    axes = plots.coefficients(solution)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["size", "age"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from sparsemodel.reporting.plots.plot_style import BLUE, DIVERGING, GREY, ORANGE
 
 
 def coefficients(
-    values: Mapping[str, Any],
+    values: Any,
     *,
     leave_out: Sequence[str] = ("intercept",),
     most: int = 30,
@@ -24,8 +24,8 @@ def coefficients(
     Parameters
     ----------
     values
-        ``solution.coefficients``, or any mapping from names to numbers (or to an array with a
-        number per class).
+        A solution, or any mapping from names to numbers (or to an array with a number per class),
+        such as ``solution.coefficients``.
     leave_out
         Names that are on another scale.
     most
@@ -40,6 +40,7 @@ def coefficients(
     DataError
         When nothing is left to draw.
     """
+    values = getattr(values, "coefficients", values)
     kept = [(name, np.atleast_1d(v)) for name, v in values.items() if name not in leave_out]
     if not kept:
         raise DataError("There are no coefficients to draw: all of them are zero.")

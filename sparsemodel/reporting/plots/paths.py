@@ -50,7 +50,7 @@ def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) ->
         _name_lines(axes, ridges)
     axes.set_xlabel(f"{getattr(followed, 'unit', 'nonzero coefficients')} k")
     axes.set_ylabel("objective", color=BLUE)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    _fit_ticks(axes, ks, values)
     quiet(axes, grid="y")
     if chosen is None:
         return axes
@@ -74,6 +74,19 @@ def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) ->
         color="black",
     )
     return axes
+
+
+def _fit_ticks(axes: Any, ks: Any, values: Any) -> None:
+    """Write whole k, and objectives in full: a factor above the axis would meet the chosen k."""
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.yaxis.set_major_formatter("{x:g}")
+    if ks.size == 1:
+        axes.set_xlim(ks[0] - 1, ks[0] + 1)
+    size = float(np.abs(values).max())
+    if (
+        size > 0.0 and np.ptp(values) <= 1e-5 * size
+    ):  # differences that six digits do not show are no slope
+        axes.set_ylim(values.min() - 0.05 * size, values.max() + 0.05 * size)
 
 
 _STYLES = ("-", (0, (5, 2)), (0, (2, 2)), (0, (1, 2)), (0, (5, 2, 1, 2)))
