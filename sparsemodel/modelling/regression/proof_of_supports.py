@@ -122,10 +122,10 @@ def within_a_solve(
     form: SparseRegression, effort: Effort
 ) -> Callable[[FloatArray], Short | None] | None:
     """Return what proves a point, or finds a better one, within a solve; None where nothing may."""
-    from sparsemodel.certificates.short_proofs import short_proof as short
-
     if effort != "high":
         return None
+    from sparsemodel.certificates.short_proofs import short_proof as short
+
     prove = short.short_proof if short.searchable(form) else _patiently
     return partial(prove, form, patience=short.WITH_HIGH_EFFORT)
 
