@@ -120,8 +120,8 @@ def _first_order(problem: Problem, x: Any) -> tuple[dict[str, float], dict[str, 
     places = [reference] if problem.squares else [reference, np.zeros(problem.shape)]
     others = [_gradient(problem, v, loose) for v in places]
     lengths = [
-        (math.sqrt(_squares(v).max(initial=0.0)), math.inf if gone else error)
-        for v, error, *_, gone in others
+        (math.sqrt(_squares(v).max(initial=0.0)), math.inf if gone or (x == at).all() else error)
+        for (v, error, *_, gone), at in zip(others, places)
     ]
     size = min((one for one, error in lengths if one > error), default=0.0)
     if problem.squares:

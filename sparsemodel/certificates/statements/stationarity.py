@@ -143,7 +143,7 @@ class _Gradient(NamedTuple):
 
     def tells(self, size: float) -> bool:
         """Return whether its ``size`` is more than rounding."""
-        return size > self.reach and not self.gone
+        return size > self.noise and not self.gone
 
 
 class _Fit(NamedTuple):
@@ -278,7 +278,11 @@ def first_order(
     moving = _projected(form, x, g)
     # Slopes of counts leave every scale where others level off: the smaller of both references.
     slopes_at = [float(np.sqrt(coordinate_scores(at).max(initial=0.0))) for at, *_ in scales]
-    size = min((s for s, at in zip(slopes_at, scales, strict=True) if at.tells(s)), default=0.0)
+    told = [
+        at.tells(s) and not np.array_equal(v, x)  # nothing is measured by itself
+        for s, at, v in zip(slopes_at, scales, references, strict=True)
+    ]
+    size = min((s for s, tells in zip(slopes_at, told, strict=True) if tells), default=0.0)
     if form.traits.quadratic:
         # The curvature times the point is the natural size where that gradient vanishes.
         size = max(size, float(np.abs(g - scales[0].values).max(initial=0.0)))

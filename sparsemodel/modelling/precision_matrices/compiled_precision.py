@@ -228,9 +228,9 @@ def matrix_of(
     )
     if form.sparsity.k > form.sparsity.units:
         raise ModelError(
-            f"card(offdiag({variable.label})) <= {2 * form.sparsity.k}, but only "
-            f"{2 * form.sparsity.units} entries (two for each edge) may be nonzero. Write "
-            f"`<= {2 * form.sparsity.units}`, or leave it out."
+            f"card(offdiag({variable.label})) <= {2 * form.sparsity.k}, but only {form.sparsity.units} "
+            f"edges, of two entries each, may be nonzero. Write `<= {2 * form.sparsity.units}`, or "
+            "leave it out."
         )
     return Matrix(form, sample, (alpha, beta))
 
