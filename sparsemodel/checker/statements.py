@@ -121,7 +121,7 @@ def _first_order(problem: Problem, x: Any) -> tuple[dict[str, float], dict[str, 
     others = [_gradient(problem, v, loose) for v in places]
     lengths = [
         (math.sqrt(_squares(v).max(initial=0.0)), math.inf if gone or (x == at).all() else error)
-        for (v, error, *_, gone), at in zip(others, places)
+        for (v, error, *_, gone), at in zip(others, places, strict=True)
     ]
     size = min((one for one, error in lengths if one > error), default=0.0)
     if problem.squares:

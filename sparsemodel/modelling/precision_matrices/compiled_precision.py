@@ -226,11 +226,11 @@ def matrix_of(
         samples=sample.size,
         names=variable.names or sample.names,
     )
+    entries = 2 * form.sparsity.units
     if form.sparsity.k > form.sparsity.units:
         raise ModelError(
-            f"card(offdiag({variable.label})) <= {2 * form.sparsity.k}, but only {form.sparsity.units} "
-            f"edges, of two entries each, may be nonzero. Write `<= {2 * form.sparsity.units}`, or "
-            "leave it out."
+            f"card(offdiag({variable.label})) <= {2 * form.sparsity.k}, but only {entries // 2} "
+            f"edges, of two entries each, may be nonzero. Write `<= {entries}`, or leave it out."
         )
     return Matrix(form, sample, (alpha, beta))
 
