@@ -168,6 +168,23 @@ def test_bounds_by_one_factorisation_hold() -> None:
     assert known > 5
 
 
+@pytest.mark.parametrize("size", [1e-60, 1e85, 1e150])
+def test_units_of_the_target_leave_the_proof_as_it_is(size: float) -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((40, 8))
+    b = A[:, :3] @ [1.0, -2.0, 0.5] + 0.3 * rng.standard_normal(40)
+    w = sm.Variable(8, name="w")
+
+    def gap(target: Any, effort: Any) -> float:
+        problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, target)), sm.card(w) <= 3)
+        solution = problem.solve("exchange", effort=effort)
+        assert solution.status == "optimal (proved)"
+        return float(1.0 - solution.bound / solution.value)
+
+    for effort in ("low", "high"):
+        assert gap(size * b, effort) == pytest.approx(gap(b, effort), rel=1e-3)
+
+
 def test_what_was_called_before_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsemodel.compiler.choice.openings.SMALL", 1)
     posed("box").solve(effort="high")  # the code of proofs is in memory now
