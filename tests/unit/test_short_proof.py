@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import sparsemodel as sm
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
@@ -151,6 +152,14 @@ def test_units_are_decided_by_what_they_would_gain() -> None:
     assert left is not None
     # Unit 3 would raise the bound to 2 in place of unit 2, and unit 2 left out would, too.
     assert (left.inside, left.units.tolist(), left.k) == ((0, 1), [2, 3], 1)
+
+
+def test_matrices_of_products_are_symmetric() -> None:
+    rng = np.random.default_rng(0)
+    A, w = sparse.csr_matrix(rng.standard_normal((200, P))), sm.Variable(P)
+    loss = sm.squared_loss(A @ w, np.ones(200), weights=rng.uniform(0.1, 3.0, 200))
+    hessian = Quadratic.of(sm.Problem(sm.minimize(loss), sm.card(w) <= K).form).hessian
+    assert np.array_equal(hessian, hessian.T)
 
 
 def test_bounds_by_one_factorisation_hold() -> None:

@@ -266,6 +266,8 @@ def balanced(far: FloatArray, near: FloatArray) -> float:
     Squares of their entries would leave the range of numbers long before the entries do.
     """
     most, least = far.max(initial=0.0), near.max(initial=0.0)
+    if not (most > 0.0 and 0.0 < least < np.inf):
+        return math.nan
     shares = np.linalg.norm(far / most) / np.linalg.norm(near / least)
     return float(np.sqrt(shares) * (np.sqrt(most) / np.sqrt(least)))
 
