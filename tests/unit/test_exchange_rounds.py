@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.interfaces import Context, Limits
+from sparsemodel.interfaces import Context, Limits, Stop
 from sparsemodel.numerics import (
     RegressionObjective,
     Rounds,
@@ -122,3 +122,11 @@ def test_many_ends_ask_for_no_more_where_searches_take_long() -> None:
             rounds.count([rounds.done.to_bytes(4, "little")], better=False)
     assert few.done == 320
     assert many.done == 40
+
+
+def test_gains_that_are_rounding_do_not_go_round_in_a_circle() -> None:
+    row = np.array([[-1.327, 1.122, 1.355, 1.227, 0.862, -1.922, 0.45]])  # all columns are parallel
+    w = sm.Variable(7)
+    loss = sm.squared_loss(row @ w, np.ones(1), weights=np.array([0.0068004110559405775]))
+    problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 1e-10)), sm.card(w) <= 5)
+    assert problem.solve("exchange", effort="low", time_limit=2.0).stop is Stop.CONVERGED

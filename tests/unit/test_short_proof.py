@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import sparsemodel as sm
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
@@ -153,6 +154,14 @@ def test_units_are_decided_by_what_they_would_gain() -> None:
     assert (left.inside, left.units.tolist(), left.k) == ((0, 1), [2, 3], 1)
 
 
+def test_matrices_of_products_are_symmetric() -> None:
+    rng = np.random.default_rng(0)
+    A, w = sparse.csr_matrix(rng.standard_normal((200, P))), sm.Variable(P)
+    loss = sm.squared_loss(A @ w, np.ones(200), weights=rng.uniform(0.1, 3.0, 200))
+    hessian = Quadratic.of(sm.Problem(sm.minimize(loss), sm.card(w) <= K).form).hessian
+    assert np.array_equal(hessian, hessian.T)
+
+
 def test_bounds_by_one_factorisation_hold() -> None:
     rng, known = np.random.default_rng(1), 0
     for _ in range(60):
@@ -166,6 +175,23 @@ def test_bounds_by_one_factorisation_hold() -> None:
             assert bound <= best * (1.0 + 1e-11)
             assert bound >= best * (1.0 - 1e-5) - 1e-11 * q.aim**2
     assert known > 5
+
+
+@pytest.mark.parametrize("size", [1e-60, 1e85, 1e150])
+def test_units_of_the_target_leave_the_proof_as_it_is(size: float) -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((40, 8))
+    b = A[:, :3] @ [1.0, -2.0, 0.5] + 0.3 * rng.standard_normal(40)
+    w = sm.Variable(8, name="w")
+
+    def gap(target: Any, effort: Any) -> float:
+        problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, target)), sm.card(w) <= 3)
+        solution = problem.solve("exchange", effort=effort)
+        assert solution.status == "optimal (proved)"
+        return float(1.0 - solution.bound / solution.value)
+
+    for effort in ("low", "high"):
+        assert gap(size * b, effort) == pytest.approx(gap(b, effort), rel=1e-3)
 
 
 def test_what_was_called_before_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from scipy.linalg.lapack import dpotrf
 
 from sparsemodel.certificates.arithmetic.rounding import U, gamma
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
+from sparsemodel.certificates.short_proofs.part import balanced
 from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
 
 _FREE = 1e-4
@@ -77,9 +78,7 @@ def _chosen(
     """Return the curvatures, with ``T`` where both parts have the same norm; None for none."""
     outside, least = np.square(sizes), 1.0 / np.square(values)
     outside[inside] = 0.0
-    far, near = outside / diagonal, least / diagonal[inside]
-    ratio = float(far @ far) / float(near @ near)
-    level = 0.5 * (math.sqrt(math.sqrt(ratio)) + spare) if ratio >= 0.0 else math.nan
+    level = 0.5 * (balanced(outside / diagonal, least / diagonal[inside]) + spare)
     if not (math.isfinite(level) and level > spare):
         return None
     curvature = outside / (2.0 * level) + 1e-12 * diagonal

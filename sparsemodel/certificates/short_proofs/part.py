@@ -206,9 +206,8 @@ class Part:
         outside *= outside
         outside[on] = 0.0
         least = 1.0 / np.square(values)
-        ratio = math.sqrt(float(outside @ outside) / float(least @ least))
         spare = max((value - cutoff) / self.k, 0.0)
-        level = 0.5 * (math.sqrt(ratio) + spare)
+        level = 0.5 * (balanced(outside, least) + spare)
         if not (math.isfinite(level) and level > 0.0):
             return -math.inf
         inside = 2.0 * max(level - spare, 0.0) * least + 1e-12
@@ -259,6 +258,18 @@ class Part:
             most, chosen = float(gains[first, second]), np.array([first, second])
         bound = self.constant - most - 32.0 * U * (abs(self.constant) + most)
         return bound, np.sort(chosen)
+
+
+def balanced(far: FloatArray, near: FloatArray) -> float:
+    r"""Return the ``t`` for which ``far / t`` and ``near t`` have the same norm; NaN without one.
+
+    Squares of their entries would leave the range of numbers long before the entries do.
+    """
+    most, least = far.max(initial=0.0), near.max(initial=0.0)
+    if not (most > 0.0 and 0.0 < least < np.inf):
+        return math.nan
+    shares = np.linalg.norm(far / most) / np.linalg.norm(near / least)
+    return float(np.sqrt(shares) * (np.sqrt(most) / np.sqrt(least)))
 
 
 def _others(size: int, place: int) -> IntArray:

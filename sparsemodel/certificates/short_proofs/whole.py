@@ -48,8 +48,7 @@ class Whole:
             return None
         scale = np.exp2(-np.round(0.5 * np.log2(np.where(diagonal > 0.0, diagonal, 1.0))))
         matrix = q.hessian if some.size == diagonal.size else q.hessian[some[:, None], some]
-        matrix = 0.5 * (matrix + matrix.T)
-        matrix *= scale[some]
+        matrix = matrix * scale[some]
         matrix *= scale[some, None]
         matrix.flat[:: some.size + 1] = (diagonal[some] * scale[some]) * scale[some]
         energy = q.unit * q.aim**2

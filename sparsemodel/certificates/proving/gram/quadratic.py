@@ -51,7 +51,7 @@ class Quadratic:
     """
 
     hessian: FloatArray
-    """``H`` as computed, shape ``(p, p)``."""
+    """``H`` as computed, shape ``(p, p)``, symmetric."""
     linear: FloatArray
     """``g`` as computed."""
     lowest_constant: float
@@ -96,7 +96,8 @@ class Quadratic:
             h = own if h is None else h + own
             g += adjoint_product(term.design, weighted)
             squares.append(weighted * aim)
-        h = np.zeros((p, p)) if h is None else h
+        # Sparse products may round both triangles differently; factorisations read one of them.
+        h = np.zeros((p, p)) if h is None else 0.5 * h + 0.5 * h.T
         energy = math.fsum(np.concatenate(squares))
         unit = gamma(rows + len(form.terms) + 64)
         lowest = form.constant + 0.5 * energy * (1.0 - 16.0 * U)

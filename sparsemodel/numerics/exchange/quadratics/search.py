@@ -167,19 +167,20 @@ class ExchangeSearch:
         ``exactly`` looks once more at prices computed anew, which rounding may have hidden, and at
         columns that gain something together; else only where no change is worth anything at first.
         """
-        before, together, settled = -np.inf, -np.inf, 0
+        before, together, settled, changes = -np.inf, -np.inf, 0, 0
         if not (self._current.size or self._many) and self.rows.exact:
             self._select()
         for _ in range(steps):
             if over():
                 return False
-            if self._current.updates >= _REFRESH:
+            # Doubtful gains begin to count updates anew, and may go round in a circle.
+            if max(self._current.updates, changes) >= _REFRESH:
                 self._current.reset(self._current.members[0])
-                last, before = before, self.gain
+                last, before, changes = before, self.gain, 0
                 if not before > last:  # what looked like gains was noise
                     return True
             if self._improve():
-                self.exchanges += 1
+                self.exchanges, changes = self.exchanges + 1, changes + 1
                 size = self._current.size
                 if self._many and size < self._most and size & (size - 1) == 0:
                     self._look(self.support)  # at 1, 2, 4, 8, ...
