@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.sparse.linalg import LinearOperator
 
 import sparsemodel as sm
@@ -83,6 +84,14 @@ def test_a_likely_recovery_is_opened_by_few_products_and_ends_with_them() -> Non
     assert solution.value < 1e-20
     assert solution.backend == "nhtp", "nothing is left to gain"
     assert recovery(noise=2.0).plan().outline == "exchange"
+
+
+@pytest.mark.parametrize(("density", "outline"), [(0.05, "gomp > exchange"), (1.0, "exchange")])
+def test_smoothed_hinges_of_rare_features_are_opened_greedily(density: float, outline: str) -> None:
+    A = scipy.sparse.random(200, 300, density, format="csr", random_state=0)
+    w, y = sm.Variable(300), np.sign(A @ np.ones(300) - 150 * density / 2)
+    problem = sm.Problem(sm.minimize(sm.smoothed_hinge_loss(A @ w, y)), sm.card(w) <= 20)
+    assert problem.plan().outline == outline
 
 
 def test_a_recovery_of_few_features_is_short_where_a_search_follows() -> None:
