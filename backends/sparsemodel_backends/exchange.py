@@ -65,7 +65,7 @@ a support is a minimisation, and where groups have exact prices, in units of tha
 with a half."""
 _SEVERAL = 2.0
 """How many times as long a search of several columns goes on where perturbations end at many
-supports, as their model says less. Of 130 multinomial problems with few rows 5 ended up to 24 %
+supports, as their model says less. Of 90 multinomial problems with few rows 5 ended up to 24 %
 higher without, two of 60 with one, none with two, in 1.02 times the time (median; sum 3)."""
 _LITTLE, _LIKELY = 2**17, 3.0
 """Numbers of a design up to which that is no such matter under equations, and how many times as
