@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from math import comb
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from scipy.optimize import minimize_scalar
 import sparsemodel as sm
 from sparsemodel.losses import CoxLoss, GammaLoss
 from sparsemodel.selection.path import PathPoint
-from sparsemodel.selection.regressions import RegressionObservations, regression_criterion_values
+from sparsemodel.selection.regressions import regression_criterion_values
 
 N, P = 60, 10
 RNG = np.random.default_rng(21)
@@ -120,27 +119,6 @@ def test_terms_of_one_row_are_in_every_fit_and_in_no_held_out_loss(kind: str) ->
     alone = sm.Problem(sm.minimize(sm.ridge(w, 0.1) - tilt @ w), sm.card(w) <= 3).path(KS)
     with pytest.raises(sm.DataError, match="single row"):
         alone.cross_validate()
-
-
-def test_ctrl_c_keeps_the_halves_that_were_finished(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = path_of(sm.squared_loss, np.arange(N), B)[0]
-    whole, last = path.stability(resamples=4, seed=1), 4
-    solutions, begun = RegressionObservations.solutions, list[object]()
-
-    def interrupted(*given: Any) -> Any:
-        begun.append(given)
-        if len(begun) > last:
-            raise KeyboardInterrupt
-        return solutions(*given)
-
-    monkeypatch.setattr(RegressionObservations, "solutions", interrupted)
-    with pytest.warns(UserWarning, match="those of 4 of 9 halves") as said:
-        found = path.stability(resamples=9, seed=1)
-    np.testing.assert_array_equal(found, whole)  # halves are drawn in the same order
-    assert said[0].filename == __file__
-    last = len(begun)
-    with pytest.raises(KeyboardInterrupt):
-        path.stability(resamples=9, seed=1)
 
 
 def test_stability_counts_supports() -> None:
