@@ -12,7 +12,7 @@ from sparsemodel.compiler.choice.dispatch import make_plan
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.driver import Outcome, RunOptions
-from sparsemodel.interfaces import Backend, Callback, NotSolvedError
+from sparsemodel.interfaces import Backend, Callback, FloatArray, NotSolvedError
 from sparsemodel.interfaces.numeric import whole_number
 from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.parameters import Parameter
@@ -20,7 +20,6 @@ from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.regression.fewest import Fewest
 from sparsemodel.modelling.results.failures import asked
-from sparsemodel.modelling.results.fitted import Use
 from sparsemodel.modelling.results.limits import checked_ridges
 from sparsemodel.modelling.results.packaged import loaded, solved, with_readings
 from sparsemodel.modelling.results.path import Path, followed
@@ -214,7 +213,7 @@ class Problem(Declaration):
         self._compiled()
         self._solution, self._solved_for = solution, self._versions
         if solution.use is not None:
-            self._declared.reading.fill(self.layout.split(solution.use.x))
+            self._fill(solution.use.x)
         return solution
 
     def _fewer(self, fewest: Fewest, ask: Callable[[Problem, float], Certificate]) -> Certificate:
@@ -241,18 +240,16 @@ class Problem(Declaration):
             first = given_start(start, compiled.form, compiled.layout, self.variables, fitting)
         elif self.parameters:
             first = warm_start(compiled.form, self._outcome)
-        known, read = compiled.analysed, compiled.stored[0]
-        plan = self.plan(backend, options.time_limit, effort)
         proof = compiled.short_proof(effort) if backend is None else None
         options = replace(
             options, start=first, enclosure=enclosure, proof=proof, proved_last=effort == "high"
         )
-        self._outcome, found = solved(
-            compiled, plan, options, verbose=verbose, began=began, known=known
+        self._outcome, self._solution = solved(
+            self._declared.reading, compiled, options, backend, effort, verbose=verbose, began=began
         )
-        self._solution = with_readings(found, compiled, read)
         self._solved_for = self._versions
-        return self._fill(self._outcome, self._solution)
+        self._fill(self._outcome.x)
+        return self._solution
 
     @asked("Following the path")
     def path(
@@ -473,10 +470,11 @@ class Problem(Declaration):
             if fewest is not None:
                 how: Any = {"time_limit": limit.limit, "verbose": verbose, "resume": resume}
                 return self._fewer(fewest, lambda each, enough: each.prove(gap=enough, **how))
+            now = self._declared.reading, self._compiled(), *self._solved()
             proof, self._outcome, self._solution = prove(
-                self._compiled(), *self._solved(), gap=gap, verbose=verbose, resume=resume
+                *now, gap=gap, verbose=verbose, resume=resume
             )
-        self._fill(self._outcome, self._solution)
+        self._fill(self._outcome.x)
         return proof
 
     def _solved(self) -> tuple[Outcome, Solution]:
@@ -491,9 +489,6 @@ class Problem(Declaration):
             raise NotSolvedError("The problem has not been solved yet; call problem.solve().")
         return self._outcome, self.solution
 
-    def _fill(self, outcome: Outcome, solution: Solution) -> Solution:
-        """Give the variables their values, and the solution what answers for it."""
-        self._declared.reading.fill(self.layout.split(outcome.x))
-        use = Use.of(self._declared.reading, self._compiled(), outcome.x)
-        self._solution = replace(solution, use=use)
-        return self._solution
+    def _fill(self, x: FloatArray) -> None:
+        """Give the variables their values."""
+        self._declared.reading.fill(self.layout.split(x))
