@@ -21,22 +21,20 @@ def newton_direction(
     point: Point,
     support: IntArray,
     g: FloatArray,
-    *,
     linear: FloatArray | None,
-    residual: float,
-    exact: bool,
+    residual: float | None,
 ) -> FloatArray | None:
     """Solve ``H_TT d_T = H_TJ x_J - grad_T f(x)`` with ``J = supp(x) minus T`` (eq. 18).
 
     By conjugate gradients no more accurately than ``residual``, the stationarity measure, deserves
-    yet, unless ``exact``. ``linear`` is the gradient at zero of a quadratic, ``g`` that at the
-    point. None where the system cannot be solved.
+    yet; exactly where that is None. ``linear`` is the gradient at zero of a quadratic, ``g`` that
+    at the point. None where the system cannot be solved.
     """
     if not support.size:
         return np.zeros_like(g[support])
-    accuracy = 1e-12 if exact else min(1e-2, max(_INEXACT * residual, 1e-10))
+    accuracy = 1e-12 if residual is None else min(1e-2, max(_INEXACT * residual, 1e-10))
     explicit = objective.quadratic and objective.explicit_hessian(support)
-    if not exact and explicit and _moving(point.support, support):
+    if residual is not None and explicit and _moving(point.support, support):
         d = _loose_direction(objective, point, support)
         if d is not None:
             return d

@@ -233,15 +233,8 @@ class NHTP(IterativeBackend[NHTPState]):
             state = self._measure(objective, shorter)
         point, support = state.point, state.following
         g = objective.gradient(point)
-        newton = newton_direction(
-            objective,
-            point,
-            support,
-            g,
-            linear=state.linear,
-            residual=state.residual,
-            exact=self.literal,
-        )
+        accuracy = None if self.literal else state.residual
+        newton = newton_direction(objective, point, support, g, state.linear, accuracy)
         dropped = np.setdiff1d(point.support, support, assume_unique=True)
         x_dropped = point.x[dropped]
         out = float(np.vdot(x_dropped, x_dropped))  # ||x_{T^c}||^2
