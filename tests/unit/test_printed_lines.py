@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -63,6 +64,14 @@ def test_a_graph_lists_its_edges_by_size() -> None:
     sizes = [abs(float(line.split()[-1])) for line in text.split("Edges")[1].splitlines() if line]
     assert sizes == sorted(sizes, reverse=True)
     assert 0 < len(sizes) <= 5
+
+
+def test_one_of_a_thing_is_singular() -> None:
+    solution = graph().solve()
+    text = str(dataclasses.replace(solution, iterations=1, passes=1.0))
+    assert ", 1 iteration, 1 pass over the data" in text
+    text = str(dataclasses.replace(solution, iterations=2, passes=1.5))
+    assert ", 2 iterations, 1.5 passes over the data" in text
 
 
 def test_one_line_in_the_shell() -> None:

@@ -13,6 +13,7 @@ from sparsemodel.driver import LowerBound, Outcome
 from sparsemodel.interfaces import DataTypeError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.formulations.formulation import CompiledProblem, ProofRequest
 from sparsemodel.modelling.results.packaged import improved, with_readings
 from sparsemodel.modelling.results.solution import Solution
@@ -23,8 +24,17 @@ if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
 
 
+def certify(compiled: CompiledProblem, outcome: Outcome, solution: Solution) -> Certificate:
+    """Return the certificate of a solution, found in the time that is left."""
+    before = compiled.stored[0]
+    found: Certificate = compiled.certify(outcome, solution.backend, time_limit=budget().limit)
+    solution.lower.take(found)
+    return with_readings(found, compiled, before)
+
+
 @np.errstate(all="ignore")  # a bound that overflows is not finite, and none
 def prove(
+    reading: Reading,
     compiled: CompiledProblem,
     outcome: Outcome,
     solution: Solution,
@@ -58,7 +68,7 @@ def prove(
     if np.array_equal(certificate.x, outcome.x):
         return certificate, outcome, replace(solution, lower=lower)
     better = replace(outcome, x=certificate.x, value=certificate.value)
-    return certificate, better, improved(compiled, better, solution, lower)
+    return certificate, better, improved(reading, compiled, better, solution, lower)
 
 
 def enclosure(*problem: Any) -> tuple[float, float]:

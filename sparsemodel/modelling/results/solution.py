@@ -151,7 +151,9 @@ class Solution(Documented, Fitted):
         """Return what was found, and how, in words."""
         graph = self.indices.ndim == 2
         chosen = f"{self.chosen} of {self.units}" if self.units else f"{self.chosen}"
-        work = f"{self.iterations} iterations, {self.passes:.3g} passes over the data"
+        steps = "1 iteration" if self.iterations == 1 else f"{self.iterations} iterations"
+        passes = f"{self.passes:.3g}"
+        work = f"{steps}, {passes} {'pass' if passes == '1' else 'passes'} over the data"
         rows = [
             ("lower bound", self._bound_in_words()),
             ("run", f"{self.status} by {self.backend}: {self.stop.value}, {work}"),
