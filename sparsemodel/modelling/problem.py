@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.compiler.choice.dispatch import make_plan
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.compiler.plans.plan import Plan
@@ -16,10 +17,9 @@ from sparsemodel.interfaces import Backend, Callback, NotSolvedError
 from sparsemodel.interfaces.numeric import whole_number
 from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.parameters import Parameter
-from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.regression.fewest import Fewest
-from sparsemodel.modelling.results.failures import asked
+from sparsemodel.modelling.results.failures import asked, quickly
 from sparsemodel.modelling.results.fitted import Use
 from sparsemodel.modelling.results.limits import checked_ridges
 from sparsemodel.modelling.results.packaged import loaded, solved, with_readings
@@ -30,7 +30,6 @@ from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.modelling.results.warm_start import given_start, warm_start
 from sparsemodel.modelling.run_options import first, run_options, time_limit_of, within
 from sparsemodel.selection.path import Search
-from sparsemodel.threads import small_work
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
@@ -84,7 +83,7 @@ class Problem(Declaration):
         if not any(parameter.missing for parameter in self.parameters):
             self._compiled()  # says at once what is wrong with the declaration
 
-    @small_work()
+    @quickly
     def plan(
         self,
         backend: str | Backend | None = None,
@@ -112,7 +111,7 @@ class Problem(Declaration):
         facts, reduced = compiled.analysis()
         return make_plan(compiled.form, reduced, facts, backend, time_limit_of(time_limit), effort)
 
-    @small_work()
+    @quickly
     def explain(self, backend: str | Backend | None = None, *, full: bool = False) -> str:
         """Describe what :meth:`solve` would run, why, at what cost, and what is proved about it.
 
@@ -305,6 +304,7 @@ class Problem(Declaration):
             factors = None if ridges is None else checked_ridges(ridges)
             return followed(self._declared.reading, compiled, ks, how, factors, parameter)
 
+    @taking_only_its_own
     def restricted(self, support: Any) -> Any:
         """Return the convex problem on a support as a CVXPY problem.
 
@@ -338,6 +338,7 @@ class Problem(Declaration):
             raise NotSolvedError("The problem has not been solved yet; call problem.solve().")
         return self._solution
 
+    @taking_only_its_own
     def predict(self, new: Any, kind: Kind = "response") -> Any:
         """Return the last solution's predictions for new data.
 

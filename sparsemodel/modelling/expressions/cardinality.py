@@ -8,6 +8,7 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import FloatArray, IntArray, ModelError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
@@ -24,7 +25,7 @@ from sparsemodel.modelling.expressions.comparisons import (
 from sparsemodel.modelling.expressions.foreign import is_cvxpy, parts_as_ours, taken
 from sparsemodel.modelling.expressions.objective_terms import Objective, Price
 from sparsemodel.modelling.expressions.parameters import Quantity
-from sparsemodel.modelling.expressions.symbolic import Symbolic, taking_only_its_own
+from sparsemodel.modelling.expressions.symbolic import Symbolic
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, offdiag
 from sparsemodel.modelling.expressions.values import (
     cardinality_bound,

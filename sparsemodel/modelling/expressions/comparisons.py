@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataError, FloatArray, IntArray, ModelError
 from sparsemodel.modelling.expressions.foreign import as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import (
     NoneOfCvxpys,
     Symbolic,
-    taking_only_its_own,
 )
 from sparsemodel.modelling.expressions.values import array_of, cardinality_bound, real_array
 

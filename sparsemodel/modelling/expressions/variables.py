@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.designs import column_names
 from sparsemodel.designs.tables.labels import check_names, labels_of
 from sparsemodel.interfaces import DataTypeError, FloatArray, IntArray, ModelError
@@ -15,7 +16,6 @@ from sparsemodel.interfaces.errors import closest
 from sparsemodel.interfaces.numeric import described, whole_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
 from sparsemodel.modelling.expressions.foreign import as_ours
-from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.expressions.symmetric import EigenvalueBound, eigenvalue_bound
 from sparsemodel.modelling.expressions.values import (
     checked_shape,

@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.designs import as_design
 from sparsemodel.designs.tables.labels import check_rows, labels_of
 from sparsemodel.interfaces import (
@@ -29,7 +30,6 @@ from sparsemodel.modelling.expressions.objective_terms import (
     Ridge,
 )
 from sparsemodel.modelling.expressions.parameters import Quantity, as_float, resolve
-from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.expressions.values import labels, real_array
 from sparsemodel.registry import loss_class
 

@@ -10,8 +10,8 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataError, SparseModelError
-from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.progress import showing
 from sparsemodel.threads import small_work
 
@@ -56,6 +56,11 @@ def answering(what: str) -> Iterator[None]:
 def asked(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return what makes a method answer so, and refuse options that it has not."""
     return lambda method: answering(what)(taking_only_its_own(method))
+
+
+def quickly(method: Callable[P, R]) -> Callable[P, R]:
+    """Return a method of little work that refuses options it has not, without progress."""
+    return small_work()(taking_only_its_own(method))
 
 
 def _is_users(traceback: TracebackType | None) -> bool:
