@@ -24,22 +24,10 @@ from sparsemodel.interfaces import (
     coordinate_scores,
 )
 from sparsemodel.interfaces.self_description import Theorem
-from sparsemodel.numerics import (
-    cheap_columns,
-    conjugate_gradients,
-    mean_curvature,
-    newton_solver,
-    select,
-)
+from sparsemodel.numerics import cheap_columns, mean_curvature, select
+from sparsemodel_backends.newton_directions import newton_direction, refined
 from sparsemodel_backends.theorems import nhtp
 
-_INEXACT = 0.1
-"""Accuracy of a linear solve in units of the stationarity measure (inexact Newton)."""
-_MOVING = 16
-"""While more than one in so many coordinates is new, two digits are enough."""
-_LOOSE_COST = 16
-"""At most one step of conjugate gradients for so many unknowns is cheaper than a factorisation
-(k = 500, n = 2500: 7 steps for two digits, a factorisation as expensive as 45)."""
 _NOISY = 0.1
 """Difference of gradients on the support, in units of ``tol``, from which full products of data in
 single precision are what limits the accuracy."""
@@ -245,7 +233,8 @@ class NHTP(IterativeBackend[NHTPState]):
             state = self._measure(objective, shorter)
         point, support = state.point, state.following
         g = objective.gradient(point)
-        newton = _newton_direction(objective, state, g, exact=self.literal)
+        accuracy = None if self.literal else state.residual
+        newton = newton_direction(objective, point, support, g, state.linear, accuracy)
         dropped = np.setdiff1d(point.support, support, assume_unique=True)
         x_dropped = point.x[dropped]
         out = float(np.vdot(x_dropped, x_dropped))  # ||x_{T^c}||^2
@@ -278,7 +267,7 @@ class NHTP(IterativeBackend[NHTPState]):
         )
         state = self._measure(objective, state)
         if state.residual <= self.tol and not self.literal and objective.quadratic:
-            return replace(state, point=_refined(objective, state.point))
+            return replace(state, point=refined(objective, state.point))
         if _at_rest(before, state):
             return replace(state, ended=True)
         state = state if self.literal else self._forward(state)
@@ -383,82 +372,6 @@ def _initial_eta(objective: Objective) -> float:
     sparsity = objective.cardinality
     size = max(sparsity.units, 2)
     return float(10.0 * (1.0 + sparsity.budget / size) / min(10.0, max(np.log(size), 1.0)))
-
-
-def _newton_direction(
-    objective: Objective, state: NHTPState, g: FloatArray, *, exact: bool
-) -> FloatArray | None:
-    """Solve ``H_TT d_T = H_TJ x_J - grad_T f(x)`` with ``J = supp(x) minus T`` (eq. 18).
-
-    By conjugate gradients no more accurately than the support deserves yet, unless ``exact``.
-    """
-    point, support = state.point, state.following
-    if not support.size:
-        return np.zeros_like(g[support])
-    accuracy = 1e-12 if exact else min(1e-2, max(_INEXACT * state.residual, 1e-10))
-    if (
-        not exact
-        and objective.quadratic
-        and objective.explicit_hessian(support)
-        and _moving(point.support, support)
-    ):
-        d = _loose_direction(objective, point, support)
-        if d is not None:
-            return d
-    if state.linear is not None and objective.explicit_hessian(support):
-        try:
-            x = newton_solver(objective, point, support, tol=accuracy)(-state.linear[support])
-        except (np.linalg.LinAlgError, ArithmeticError):
-            return None
-        return x - point.x[support] if np.all(np.isfinite(x)) else None
-    if objective.quadratic:
-        # Then d_T leads to the minimiser on T, and its gradient there is H_TJ x_J's twin.
-        kept = objective.point(support, point.x[support])
-        right = -objective.restricted_gradient(kept, support)
-    else:
-        right = -g[support]
-        dropped = np.setdiff1d(point.support, support, assume_unique=True)
-        if np.any(point.x[dropped]):
-            union = np.union1d(support, dropped)
-            v = np.where(np.isin(union, dropped), 1.0, 0.0)
-            v = (v if point.x.ndim == 1 else v[:, None]) * point.x[union]
-            product = objective.hessian_product(point, union, v)
-            right = right + product[np.searchsorted(union, support)]
-    try:
-        d = newton_solver(objective, point, support, tol=accuracy)(right)
-    except (np.linalg.LinAlgError, ArithmeticError):
-        return None
-    return d if np.all(np.isfinite(d)) else None
-
-
-def _refined(objective: Objective, point: Point) -> Point:
-    """Return a minimiser of a quadratic after a step with the factor that is at hand.
-
-    It has the digits of an orthogonal factorisation then, as those of other methods have.
-    """
-    support = point.support
-    d = newton_solver(objective, point, support, tol=1e-2)(
-        -objective.restricted_gradient(point, support)
-    )
-    following = objective.point(support, point.x[support] + d)
-    return following if following.value <= point.value else point
-
-
-def _moving(last: IntArray, support: IntArray) -> bool:
-    """Return whether the support still changes by more than one coordinate in ``_MOVING``."""
-    shared = np.isin(support, last, assume_unique=True).sum()
-    return bool(_MOVING * (support.size - shared) > support.size)
-
-
-def _loose_direction(objective: Objective, point: Point, support: IntArray) -> FloatArray | None:
-    """Return the way to the minimiser on ``T`` to two digits, or None where that takes long.
-
-    A support that is about to change again deserves no factorisation.
-    """
-    kept = objective.point(support, point.x[support])
-    right = -objective.restricted_gradient(kept, support)
-    limit = support.size // _LOOSE_COST
-    return conjugate_gradients(objective, kept, support, right, tol=1e-2, max_iter=limit)
 
 
 def _excess(

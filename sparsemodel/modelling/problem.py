@@ -6,12 +6,10 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 from sparsemodel.arguments import taking_only_its_own
-from sparsemodel.compiler.choice.dispatch import make_plan
 from sparsemodel.compiler.choice.effort import Effort
-from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.driver import Outcome, RunOptions
 from sparsemodel.interfaces import Backend, Callback, NotSolvedError
 from sparsemodel.interfaces.numeric import whole_number
@@ -19,16 +17,16 @@ from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.regression.fewest import Fewest
-from sparsemodel.modelling.results.failures import asked, quickly
+from sparsemodel.modelling.results.failures import asked
 from sparsemodel.modelling.results.fitted import Use
 from sparsemodel.modelling.results.limits import checked_ridges
 from sparsemodel.modelling.results.packaged import loaded, solved, with_readings
 from sparsemodel.modelling.results.path import Path, followed
 from sparsemodel.modelling.results.predicting import Kind
-from sparsemodel.modelling.results.proving import enclosure, prove
+from sparsemodel.modelling.results.proving import certify, enclosure, prove
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.modelling.results.warm_start import given_start, warm_start
-from sparsemodel.modelling.run_options import first, run_options, time_limit_of, within
+from sparsemodel.modelling.run_options import first, run_options, within
 from sparsemodel.selection.path import Search
 
 if TYPE_CHECKING:
@@ -82,62 +80,6 @@ class Problem(Declaration):
         self._solution: Solution | None = None
         if not any(parameter.missing for parameter in self.parameters):
             self._compiled()  # says at once what is wrong with the declaration
-
-    @quickly
-    def plan(
-        self,
-        backend: str | Backend | None = None,
-        time_limit: float | None = None,
-        effort: Effort = "medium",
-    ) -> Plan:
-        """Return what :meth:`solve` would do, without solving.
-
-        Parameters
-        ----------
-        backend, time_limit, effort
-            As in :meth:`solve`.
-
-        Returns
-        -------
-        Plan
-            ``plan.stages``, ``plan.rejected``, ``plan.facts``; ``print`` shows the short form.
-
-        Raises
-        ------
-        UnsupportedProblemError
-            When the given backend, or every backend, cannot solve the problem.
-        """
-        compiled = self._compiled()
-        facts, reduced = compiled.analysis()
-        return make_plan(compiled.form, reduced, facts, backend, time_limit_of(time_limit), effort)
-
-    @quickly
-    def explain(self, backend: str | Backend | None = None, *, full: bool = False) -> str:
-        """Describe what :meth:`solve` would run, why, at what cost, and what is proved about it.
-
-        Parameters
-        ----------
-        backend
-            Explain the plan with this backend, named as in :meth:`solve`.
-        full
-            Add every fact with its source, the reductions, the guarantees, and the reasons against
-            every other backend.
-
-        Returns
-        -------
-        str
-            About 25 lines, as wide as the terminal; with ``full`` about a hundred.
-
-        Examples
-        --------
-        >>> import numpy as np, sparsemodel as sm
-        >>> w = sm.Variable(3, name="w")
-        >>> goal = sm.minimize(sm.squared_loss(np.eye(3) @ w, [3.0, 0.1, -2.0]) + sm.ridge(w, 0.1))
-        >>> text = sm.Problem(goal, sm.card(w) <= 1).explain()
-        >>> text.splitlines()[0]
-        'Problem: minimise squared_loss + ridge, at most 1 of 3 entries nonzero'
-        """
-        return self._declared.reading.introduced(self.plan(backend).text(full=full))
 
     @asked("Solving")
     def solve(
@@ -208,20 +150,20 @@ class Problem(Declaration):
 
             return self._take(fewest.solve(fewest.problem(Problem), least_loss))
 
-    def _take(self, solution: Solution) -> Solution:
-        """Make a solution with the fewest nonzeros that of this problem."""
-        self._compiled()
+    def _take(self, solution: Solution, outcome: Outcome | None = None) -> Solution:
+        """Make a solution that of this problem, and give the variables its values."""
+        compiled = self._compiled()
+        if outcome is not None:
+            self._outcome = outcome
+            solution = replace(solution, use=Use.of(self._declared.reading, compiled, outcome.x))
         self._solution, self._solved_for = solution, self._versions
         if solution.use is not None:
-            self._declared.reading.fill(self.layout.split(solution.use.x))
+            self._declared.reading.fill(compiled.layout.split(solution.use.x))
         return solution
 
     def _fewer(self, fewest: Fewest, ask: Callable[[Problem, float], Certificate]) -> Certificate:
         """Return the certificate that fewer nonzeros will not do."""
-        self._compiled()
-        if self._solution is None or self._solved_for != self._versions:
-            self.solve()
-        certificate, best = fewest.decide(fewest.problem(Problem), self.solution, ask)
+        certificate, best = fewest.decide(fewest.problem(Problem), self._current(), ask)
         self._take(best)
         return certificate
 
@@ -246,12 +188,8 @@ class Problem(Declaration):
         options = replace(
             options, start=first, enclosure=enclosure, proof=proof, proved_last=effort == "high"
         )
-        self._outcome, found = solved(
-            compiled, plan, options, verbose=verbose, began=began, known=known
-        )
-        self._solution = with_readings(found, compiled, read)
-        self._solved_for = self._versions
-        return self._fill(self._outcome, self._solution)
+        outcome, found = solved(compiled, plan, options, verbose=verbose, began=began, known=known)
+        return self._take(with_readings(found, compiled, read), outcome)
 
     @asked("Following the path")
     def path(
@@ -303,33 +241,6 @@ class Problem(Declaration):
             how = Search(whole_number(sweeps, where="sweeps", minimum=0), effort, backend)
             factors = None if ridges is None else checked_ridges(ridges)
             return followed(self._declared.reading, compiled, ks, how, factors, parameter)
-
-    @taking_only_its_own
-    def restricted(self, support: Any) -> Any:
-        """Return the convex problem on a support as a CVXPY problem.
-
-        Parameters
-        ----------
-        support
-            Indices or names of counted entries, as in ``solution.support``. Entries that are not
-            counted, such as an intercept, are always included.
-
-        Returns
-        -------
-        cvxpy.Problem
-            It has new variables, for the included entries only.
-
-        Examples
-        --------
-        >>> import numpy as np, sparsemodel as sm
-        >>> w = sm.Variable(4, name="w")
-        >>> goal = sm.minimize(sm.squared_loss(np.eye(4) @ w, [3.0, 0.1, -2.0, 0.0]))
-        >>> problem = sm.Problem(goal, sm.card(w) <= 2)
-        >>> reference = problem.restricted(problem.solve().support)
-        >>> round(float(reference.solve()), 6) == round(problem.value, 6)
-        True
-        """
-        return self._compiled().restricted(support)
 
     @property
     def solution(self) -> Solution:
@@ -395,12 +306,7 @@ class Problem(Declaration):
             fewest = self._declared.reading.fewest
             if fewest is not None:
                 return self._fewer(fewest, lambda each, _: each.certify(time_limit=limit.limit))
-            outcome, solution = self._solved()
-            compiled = self._compiled()
-            before = compiled.stored[0]
-            found: Certificate = compiled.certify(outcome, solution.backend, time_limit=limit.limit)
-            solution.lower.take(found)
-            return with_readings(found, compiled, before)
+            return certify(self._compiled(), *self._solved())
 
     @asked("Computing the constants")
     def theory(self, *, time_limit: float | None = None) -> Theory:
@@ -458,8 +364,7 @@ class Problem(Declaration):
         Returns
         -------
         Certificate
-            With the search tree, every node of which ``verify`` evaluates again. On Ctrl-C it
-            contains what was proved so far.
+            With the search tree, whose nodes ``verify`` evaluates again; on Ctrl-C, its part so far.
 
         Raises
         ------
@@ -474,27 +379,22 @@ class Problem(Declaration):
             if fewest is not None:
                 how: Any = {"time_limit": limit.limit, "verbose": verbose, "resume": resume}
                 return self._fewer(fewest, lambda each, enough: each.prove(gap=enough, **how))
-            proof, self._outcome, self._solution = prove(
+            proof, outcome, found = prove(
                 self._compiled(), *self._solved(), gap=gap, verbose=verbose, resume=resume
             )
-        self._fill(self._outcome, self._solution)
+        self._take(found, outcome)
         return proof
 
     def _solved(self) -> tuple[Outcome, Solution]:
-        self._compiled(looking=True)
-        if self._solution is None or self._solved_for != self._versions:
-            first(self.solve)  # for the first time, or again because a parameter has changed
-        fewest = self._declared.reading.fewest
+        solution, fewest = self._current(), self._declared.reading.fewest
         if fewest is not None:
             each: Problem = fewest.problem(Problem)
             return each._solved()
-        if self._outcome is None:
-            raise NotSolvedError("The problem has not been solved yet; call problem.solve().")
-        return self._outcome, self.solution
+        return cast("Outcome", self._outcome), solution
 
-    def _fill(self, outcome: Outcome, solution: Solution) -> Solution:
-        """Give the variables their values, and the solution what answers for it."""
-        self._declared.reading.fill(self.layout.split(outcome.x))
-        use = Use.of(self._declared.reading, self._compiled(), outcome.x)
-        self._solution = replace(solution, use=use)
-        return self._solution
+    def _current(self) -> Solution:
+        """Return the solution for the parameters' present values."""
+        self._compiled(looking=True)
+        if self._solution is None or self._solved_for != self._versions:
+            first(self.solve)
+        return self.solution

@@ -95,6 +95,26 @@ def test_a_first_solve_leaves_half_of_the_time(call: str, monkeypatch: pytest.Mo
     assert given[1:] == [np.inf]
 
 
+@pytest.mark.parametrize("call", ["certify", "prove"])
+def test_a_first_search_for_the_fewest_leaves_half(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float] = []
+    solve = sm.Problem.solve
+
+    def watched(problem: sm.Problem) -> Any:
+        given.append(budget().left)
+        return solve(problem)
+
+    monkeypatch.setattr(sm.Problem, "solve", watched)
+    w = sm.Variable(3)
+    loss = sm.squared_loss(np.eye(3) @ w, [3.0, 0.1, -2.0])
+    problem = sm.Problem(sm.minimize(sm.card(w)), loss <= 0.1)
+    getattr(problem, call)(time_limit=40.0)
+    assert problem.value == 2
+    assert 10.0 < given[0] <= 20.0
+
+
 def test_files_are_not_gathered_where_the_time_would_pass(tmp_path: Any) -> None:
     data = np.memmap(tmp_path / "A.bin", dtype=np.float64, mode="w+", shape=(50, 4))
     term = Term(ChunkedDesign(data), SquaredLoss(), np.ones(50), np.ones(50))

@@ -116,6 +116,18 @@ def test_separable_classes_without_ridge_end():
         assert 0.0 <= point.value < 1e-3
 
 
+@pytest.mark.parametrize("name", ["poisson", "negative_binomial"])
+def test_bounds_that_throw_a_prediction_where_it_is_flat(name: str) -> None:
+    """Between bounds the first step leaves u = -199, where the next one is exp(199) long."""
+    w, c = sm.Variable(2), sm.Variable()
+    counts = getattr(sm, f"{name}_loss")(np.array([[1.5, -1.48]]) @ w + c, [2.0])
+    goal = sm.minimize(counts + sm.squared_loss(np.eye(2) @ w, [1e4, 1e4]))
+    problem = sm.Problem(goal, sm.card(w) <= 2, w >= -1.32, w <= 1.24)
+    solution = problem.solve()
+    assert float(c.value) + 0.02 * 1.24 == pytest.approx(np.log(2.0), abs=1e-6)
+    assert solution.status == "optimal (proved)"
+
+
 def test_factored_solves_singular_systems_with_the_shortest_step():
     rng = np.random.default_rng(0)
     half = rng.standard_normal((6, 3))

@@ -20,11 +20,14 @@ from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Term
 from sparsemodel.losses import (
     AbsoluteLoss,
+    GammaLoss,
     HingeLoss,
     LogisticLoss,
     MultinomialLoss,
+    PoissonLoss,
     QuantileLoss,
     SquaredLoss,
+    TweedieLoss,
 )
 
 
@@ -115,6 +118,40 @@ def test_the_value_of_classes_is_at_most_what_is_said_for_all_predictions_nearby
         value, more = found.ends()
         own = np.arange(3) == y[:, None]
         assert value + more >= loss.value(u + np.where(own, -error, error), y).sum() * (1 - 1e-13)
+
+
+@pytest.mark.parametrize(
+    ("loss", "u", "y", "known"),
+    [
+        (GammaLoss(), -460.0, 1e-200, False),  # the true value is about -459, its tangent's -460
+        (TweedieLoss(power=1.9), -400.0, 1e-150, False),
+        (PoissonLoss(), 301.0, 1.0, False),
+        (PoissonLoss(), -1e6, 0.0, True),
+        (GammaLoss(), 1e6, 1.0, True),
+        (TweedieLoss(power=1.2), -1e8, 0.0, True),  # nothing falls at a target of zero
+        (TweedieLoss(power=1.9), 310.0, 0.0, True),
+    ],
+)
+def test_a_value_is_unknown_where_a_tangent_stands_for_an_exponential(loss, u, y, known) -> None:
+    """The sign of a prediction says where: a margin of its size alone knows only half of them."""
+    found = TermValue(Term(DenseDesign(np.ones((1, 1))), loss, np.full(1, y), np.ones(1), None))
+    found.add(slice(0, 1), np.full(1, u), np.full(1, 1e-13 * abs(u)))
+    value, more = found.ends()
+    assert np.isfinite(more) == known
+    if known:
+        assert more <= 1e-12 * (1.0 + abs(u)) * (1.0 + abs(value))
+
+
+def test_large_amounts_of_zero_have_a_model(rng: np.random.Generator) -> None:
+    """A model of small amounts and zeros at predictions of -1e8 was refused as an overflow."""
+    small = rng.standard_normal((20, 1))
+    w, c = sm.Variable(1), sm.Variable()
+    loss = sm.poisson_loss(small @ w + c, rng.poisson(1.0, 20))
+    zeros = sm.tweedie_loss(np.full((2, 1), -1e8) @ w, np.zeros(2), power=1.2)
+    problem = sm.Problem(sm.minimize(loss + zeros + sm.ridge(w, 0.01)), sm.card(w) <= 1)
+    certificate = problem.certify()
+    assert w.value[0] > 1e-3
+    assert certificate.upper - certificate.value < 1e-6
 
 
 @pytest.mark.parametrize("kind", ["bound", "sum", "norm"])

@@ -123,9 +123,8 @@ class TermValue:
         reach = error * (1.0 + 8.0 * U)
         if u.ndim == 1:
             # Convex in one variable: the largest value nearby is at an end.
-            ends = (loss.value(u - reach, y), loss.value(u + reach, y))
-            slack = value_error(loss, np.abs(u) + reach, y, np.maximum(*ends))
-            high = np.maximum(*ends) + slack
+            ends = [(v, loss.value(v, y)) for v in (u - reach, u + reach)]
+            high = np.maximum(*(value + value_error(loss, v, y, value) for v, value in ends))
         elif term.traits.simplex:
             # Slopes are probabilities, one of them less one: their sizes add up to two at most.
             high = losses + 2.0 * reach.max(axis=1) + value_error(loss, u, y, losses)

@@ -97,7 +97,7 @@ class TweedieLoss(Curved, IntervalConjugable, CvxModelled, Loss):
     def value_magnitude(self, u: FloatArray, y: FloatArray, value: FloatArray) -> FloatArray:
         # Where a tangent stands for an exponential, the value is below the true one.
         fall, rise = self._rates()
-        beyond = np.maximum(rise * u, -fall * u) > LIMIT
+        beyond = np.maximum(rise * u, np.where(y > 0.0, -fall * u, 0.0)) > LIMIT
         return np.where(beyond, np.inf, value * (1.0 + np.abs(u)))
 
     def conjugate(self, a: FloatArray, y: FloatArray) -> FloatArray:

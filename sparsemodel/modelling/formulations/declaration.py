@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.compiler.canonical.layout import VariableLayout
+from sparsemodel.compiler.choice.dispatch import make_plan
+from sparsemodel.compiler.choice.effort import Effort
+from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.documents.notebook import as_notebook
-from sparsemodel.interfaces import Form
+from sparsemodel.interfaces import Backend, Form
 from sparsemodel.interfaces.errors import Signposted
 from sparsemodel.modelling.declared import Declared, Reading
 from sparsemodel.modelling.expressions.comparisons import Constraint
@@ -18,12 +22,14 @@ from sparsemodel.modelling.formulations.watched_data import Watched, check_uncha
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.results.limits import check_limits_are_set, checked_ks, followed_values
 from sparsemodel.modelling.results.shown import problem_document
+from sparsemodel.modelling.run_options import time_limit_of
+from sparsemodel.threads import small_work
 
 _SOLUTION = "its solution has it: problem.solve().{}"
 
 
 class Declaration(Signposted):
-    """What a problem is made of, before anything is solved."""
+    """What a problem is made of, and what is known of it before anything is solved."""
 
     _elsewhere: ClassVar = {
         **dict.fromkeys(("objective", "fun", "opt_val"), "write .goal, or .value for the number"),
@@ -75,6 +81,91 @@ class Declaration(Signposted):
     def layout(self) -> VariableLayout:
         """Return where the variables stand among the form's coordinates."""
         return self._compiled().layout
+
+    @small_work()
+    @taking_only_its_own
+    def plan(
+        self,
+        backend: str | Backend | None = None,
+        time_limit: float | None = None,
+        effort: Effort = "medium",
+    ) -> Plan:
+        """Return what :meth:`solve` would do, without solving.
+
+        Parameters
+        ----------
+        backend, time_limit, effort
+            As in :meth:`solve`.
+
+        Returns
+        -------
+        Plan
+            ``plan.stages``, ``plan.rejected``, ``plan.facts``; ``print`` shows the short form.
+
+        Raises
+        ------
+        UnsupportedProblemError
+            When the given backend, or every backend, cannot solve the problem.
+        """
+        compiled = self._compiled()
+        facts, reduced = compiled.analysis()
+        return make_plan(compiled.form, reduced, facts, backend, time_limit_of(time_limit), effort)
+
+    @small_work()
+    @taking_only_its_own
+    def explain(self, backend: str | Backend | None = None, *, full: bool = False) -> str:
+        """Describe what :meth:`solve` would run, why, at what cost, and what is proved about it.
+
+        Parameters
+        ----------
+        backend
+            Explain the plan with this backend, named as in :meth:`solve`.
+        full
+            Add every fact with its source, the reductions, the guarantees, and the reasons against
+            every other backend.
+
+        Returns
+        -------
+        str
+            About 25 lines, as wide as the terminal; with ``full`` about a hundred.
+
+        Examples
+        --------
+        >>> import numpy as np, sparsemodel as sm
+        >>> w = sm.Variable(3, name="w")
+        >>> goal = sm.minimize(sm.squared_loss(np.eye(3) @ w, [3.0, 0.1, -2.0]) + sm.ridge(w, 0.1))
+        >>> text = sm.Problem(goal, sm.card(w) <= 1).explain()
+        >>> text.splitlines()[0]
+        'Problem: minimise squared_loss + ridge, at most 1 of 3 entries nonzero'
+        """
+        return self._declared.reading.introduced(self.plan(backend).text(full=full))
+
+    @taking_only_its_own
+    def restricted(self, support: Any) -> Any:
+        """Return the convex problem on a support as a CVXPY problem.
+
+        Parameters
+        ----------
+        support
+            Indices or names of counted entries, as in ``solution.support``. Entries that are not
+            counted, such as an intercept, are always included.
+
+        Returns
+        -------
+        cvxpy.Problem
+            It has new variables, for the included entries only.
+
+        Examples
+        --------
+        >>> import numpy as np, sparsemodel as sm
+        >>> w = sm.Variable(4, name="w")
+        >>> goal = sm.minimize(sm.squared_loss(np.eye(4) @ w, [3.0, 0.1, -2.0, 0.0]))
+        >>> problem = sm.Problem(goal, sm.card(w) <= 2)
+        >>> reference = problem.restricted(problem.solve().support)
+        >>> round(float(reference.solve()), 6) == round(problem.value, 6)
+        True
+        """
+        return self._compiled().restricted(support)
 
     def _compiled(self, *, looking: bool = False) -> CompiledProblem:
         """Return the compiled problem, renewed where a parameter has changed.

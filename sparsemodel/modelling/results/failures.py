@@ -58,11 +58,6 @@ def asked(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return lambda method: answering(what)(taking_only_its_own(method))
 
 
-def quickly(method: Callable[P, R]) -> Callable[P, R]:
-    """Return a method of little work that refuses options it has not, without progress."""
-    return small_work()(taking_only_its_own(method))
-
-
 def _is_users(traceback: TracebackType | None) -> bool:
     """Return whether a function from outside was at work: a callback, a loss, an operator."""
     seen = False

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
 
 
+def certify(compiled: CompiledProblem, outcome: Outcome, solution: Solution) -> Certificate:
+    """Return the certificate of a solution, found in the time that is left."""
+    before = compiled.stored[0]
+    found: Certificate = compiled.certify(outcome, solution.backend, time_limit=budget().limit)
+    solution.lower.take(found)
+    return with_readings(found, compiled, before)
+
+
 @np.errstate(all="ignore")  # a bound that overflows is not finite, and none
 def prove(
     compiled: CompiledProblem,

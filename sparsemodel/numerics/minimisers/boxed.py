@@ -177,6 +177,9 @@ def box_newton(
                 d[inner] -= stride * left
         found = _search(function, v, value, g, d, lower, upper)
         if found is None:
+            # Where an exponential is flat, a step may be 1e80 long: no halving brings it back.
+            longest = _STRIDE * (1.0 + float(np.linalg.norm(v)))
+            steepest *= min(1.0, longest / max(float(np.linalg.norm(steepest)), 1e-300))
             found = _search(function, v, value, g, steepest, lower, upper)
         if found is None:
             break
