@@ -364,7 +364,7 @@ class Problem(Declaration):
         Returns
         -------
         Certificate
-            With the search tree, whose nodes ``verify`` evaluates again; on Ctrl-C, its part so far.
+            With the search tree, whose nodes ``verify`` evaluates again; on Ctrl-C, what there is.
 
         Raises
         ------

@@ -6,7 +6,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
+import pandas as pd
 import pytest
 
 import sparsemodel as sm
@@ -74,3 +76,68 @@ def test_an_unknown_argument_is_refused_by_the_name_of_the_function(name: str) -
 def test_the_message_says_what_to_write(asked: Callable[[], Any], words: str) -> None:
     with pytest.raises(sm.DataTypeError, match=words):
         asked()
+
+
+RNG = np.random.default_rng(0)
+A, B = RNG.standard_normal((20, 6)), RNG.standard_normal(20)
+W = sm.Variable(6, name="w")
+RAGGED = [[1.0, 2.0], [3.0]]
+
+
+def problem() -> sm.Problem:
+    return sm.Problem(sm.minimize(sm.squared_loss(A @ W, B)), sm.card(W) <= 2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "where"),
+    [
+        (lambda: W <= RAGGED, "A bound"),
+        (lambda: RAGGED == W, "A bound"),
+        (lambda: sm.semicontinuous(W, RAGGED), "A bound"),
+        (lambda: W * RAGGED, "The factors of w"),
+        (lambda: RAGGED @ sm.chosen(W), "costs"),
+        (lambda: sm.squared_loss(A @ W, B) * RAGGED, "The factor of squared_loss"),
+        (lambda: sm.ridge(W, RAGGED), "The weight lam of ridge"),
+        (lambda: sm.ordinal_loss(A @ W, np.arange(20) % 2, order=RAGGED), "order"),
+        (lambda: problem().path(range(3), ridges=RAGGED), "ridges"),
+        (lambda: problem().path(range(3)).cross_validate(folds=RAGGED), "folds"),
+        (lambda: problem().restricted(RAGGED), "A support"),
+        (lambda: problem().solve(start=RAGGED), "The value of the start of w"),
+        (lambda: problem().solve().predict(RAGGED), "The new data"),
+    ],
+)
+def test_nested_lists_with_rows_of_different_lengths_are_named(
+    asked: Callable[[], Any], where: str
+) -> None:
+    with pytest.raises(sm.DataError, match=f"^{where}.* must be an array, with rows of one length"):
+        asked()
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (lambda: sm.ridge(W, []), "ridge has 0 weights for 6 entries of w; give one number"),
+        (lambda: sm.ridge(W, [1.0, 2.0]), "ridge has 2 weights for 6 entries of w"),
+        (lambda: sm.chosen(3), "^What is counted is a variable.* not int 3"),
+        (lambda: sm.diff(W, 0), "The order of diff must be at least 1, not 0"),
+        (lambda: sm.as_design(None), "A is NoneType None, not a matrix"),
+        (lambda: sm.as_design({"a": [1.0]}), r"A is dict .*a data frame"),
+        (lambda: sm.encode({"a": ["x"]}), r"Write pd\.DataFrame"),
+        (lambda: sm.encode(A), "an array of numbers needs no encoding"),
+        (lambda: sm.encode(pd.DataFrame()), "has no columns"),
+        (lambda: sm.encode(pd.DataFrame({"a": [1.0]}), formula=3), "formula must be a text"),
+        (lambda: problem().solve().predict(None), "The new data are NoneType None"),
+        (lambda: problem().solve(start={"w": A[0]}), "start has a value for str 'w'"),
+        (lambda: problem().solve(start={sm.Variable(6): A[0]}), "is not a variable of the problem"),
+    ],
+)
+def test_values_that_cannot_be_meant_are_refused(asked: Callable[[], Any], words: str) -> None:
+    with pytest.raises(sm.SparseModelError, match=words):
+        asked()
+
+
+def test_a_start_is_given_by_variables_of_cvxpy_too() -> None:
+    x = cp.Variable(6, name="x")
+    given = sm.Problem(cp.Minimize(cp.sum_squares(A @ x - B)), [sm.card(x) <= 2])
+    with pytest.raises(sm.ModelError, match="The start has 6 nonzero units"):
+        given.solve(start={x: np.ones(6)})
