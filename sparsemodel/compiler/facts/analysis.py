@@ -21,7 +21,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     Term,
 )
-from sparsemodel.numerics import RegressionObjective
+from sparsemodel.numerics.objectives.regression import margins
 
 T = TypeVar("T")
 
@@ -300,9 +300,10 @@ def _first_products(form: SparseRegression) -> tuple[FloatArray, FloatArray | No
 
     That of the sizes of the derivatives by the predictions.
     """
-    objective, term = RegressionObjective(form), form.terms[0]
-    origin = objective.origin()
-    pulls = objective.prediction_gradients(origin)
+    term, pulls = form.terms[0], []
+    for each in form.terms:
+        u = margins(each, np.zeros((each.design.shape[0], *form.shape[1:])))
+        pulls.append(each.loss.gradient(u, each.target, each.weights))
     pull = float(sum(np.abs(r).sum() for r in pulls))
     if len(form.terms) > 1 or not term.design.streamed:
         total = np.zeros(form.shape)

@@ -95,7 +95,9 @@ def minimise_on_support(
     if quick is not None:
         quick.memo.minimised = tol is None
         return quick
-    point = objective.point(support, start.x[support])
+    point = start
+    if not np.array_equal(start.support, support):
+        point = objective.point(support, start.x[support])
     if not support.size:
         return point
     gradient = objective.restricted_gradient(point, support)
