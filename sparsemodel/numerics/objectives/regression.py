@@ -370,9 +370,7 @@ class RegressionObjective(OfRegression):
 
     @cached_property
     def _infimum(self) -> float:
-        return self._form.constant + sum(
-            term.loss.infimum(term.target, term.weights) for term in self._form.terms
-        )
+        return self._form.infimum()
 
 
 def predictions(objective: Objective, at: Point) -> tuple[FloatArray, ...]:
