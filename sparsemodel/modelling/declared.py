@@ -95,7 +95,7 @@ class Reading:
     def fill(self, values: tuple[FloatArray, ...]) -> None:
         """Give all variables their values."""
         for variable, value in zip(self.variables, values, strict=True):
-            variable.value = value
+            variable.take(value)
         for variable, meaning in self.stand_ins:
             variable.value = value_of_stand_in(meaning)
         for boolean, variable in self.choices:
@@ -128,7 +128,7 @@ class Declared:
     @property
     def reading(self) -> Reading:
         """Return the declaration for the present values of CVXPY's parameters."""
-        versions = tuple(parameter.version for parameter in self._outer)
+        versions = tuple([parameter.version for parameter in self._outer])
         if self._reading is None or versions != self._versions:
             with read_again():
                 self._reading = self._read()

@@ -124,7 +124,9 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
                 "= sm.encode(df)`, fit A.array and pass groups=features."
             ) from error
         target, outputs = self._encode(y)
-        c = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        c = np.ones(X.shape[0])
+        if sample_weight is not None:
+            c = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return Data(X, y, target, outputs, c, sample_weight is not None)
 
     def _fitted(self, data: Data) -> Self:

@@ -29,7 +29,7 @@ from sparsemodel.modelling.expressions.symbolic import Symbolic
 Reduction: TypeAlias = Literal["mean", "sum"]
 
 
-class ObjectiveLike(Symbolic, ABC):
+class ObjectiveLike(Symbolic):
     """The operators that objective terms and their sums share."""
 
     _instead = "After solving, the value of the objective is solution.value."
@@ -136,7 +136,7 @@ class ObjectiveLike(Symbolic, ABC):
     __gt__ = __ge__
 
 
-class FormTerm(ObjectiveLike):
+class FormTerm(ObjectiveLike, ABC):
     """A term that one form of problem understands, such as ``-sm.log_det(Omega)``."""
 
     expression: Affine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, final
@@ -18,7 +18,7 @@ from sparsemodel.modelling.expressions.values import checked_shape, flag, one_na
 T = TypeVar("T")
 
 
-class Quantity(Symbolic, ABC):
+class Quantity(Symbolic):
     """A number or an array that is only known when the problem is solved.
 
     Sums, differences, multiples and quotients of quantities and numbers are quantities.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
+from math import comb, prod
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -92,7 +92,7 @@ class Variable(AffineLike):
     @property
     def size(self) -> int:
         """Return the number of entries."""
-        return int(np.prod(self._shape))
+        return prod(self._shape)
 
     @property
     def entries(self) -> Variable:
@@ -135,13 +135,16 @@ class Variable(AffineLike):
         if value is None:
             self._value = None
             return
-        check_names(labels_of(value), self._names, f"The value of {self.label}")
-        array = real_array(value, where=f"The value of {self.label}", ndim=(len(self._shape),))
+        where = f"The value of {self.label}"
+        check_names(labels_of(value), self._names, where)
+        array = real_array(value, where=where, ndim=(len(self._shape),))
         if array.shape != self._shape:
-            raise ModelError(
-                f"The value of {self.label} must have shape {self._shape}, not {array.shape}."
-            )
-        self._value = float(array) if not self._shape else array.copy()
+            raise ModelError(f"{where} must have shape {self._shape}, not {array.shape}.")
+        self.take(array)
+
+    def take(self, found: FloatArray) -> None:
+        """Take a value that was computed, of the variable's own shape."""
+        self._value = found.copy() if self._shape else float(found)
         if self.proxied is not None:
             self.proxied.value = self._value
 
@@ -183,8 +186,7 @@ class Variable(AffineLike):
         row = isinstance(key, (int, np.integer))
         if len(self._shape) == 2 and (isinstance(key, tuple) or row):
             return Slice(self.entries, self._places((key, slice(None)) if row else key))
-        names = names_in(key)
-        if names is not None:
+        if (names := names_in(key)) is not None:
             key = self._named(names)
             first = [self._named([name])[0] for name in names]
             return Slice(self, np.array(key), reordered=sorted(first) != first)
@@ -215,8 +217,7 @@ class Variable(AffineLike):
         rows, columns = (
             _indices(part, size, self.label) for part, size in zip(key, self._shape, strict=True)
         )
-        places: IntArray = (rows[:, None] * self._shape[1] + columns).ravel()
-        return places
+        return np.ravel(rows[:, None] * self._shape[1] + columns)
 
     if not TYPE_CHECKING:
 

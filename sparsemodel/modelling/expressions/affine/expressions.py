@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, NoReturn, final
 
@@ -32,7 +32,7 @@ from sparsemodel.modelling.expressions.symbolic import HINTS, Symbolic, asked_by
 from sparsemodel.modelling.expressions.values import real_array
 
 
-class AffineLike(Symbolic, ABC):
+class AffineLike(Symbolic):
     """The operators that variables, slices and affine expressions share."""
 
     # SciPy leaves `array @ expression` to us when it sees this.
