@@ -9,7 +9,15 @@ import numpy as np
 
 from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataError
-from sparsemodel.reporting.plots.plot_style import BLUE, DIVERGING, GREY, ORANGE, new_axes, quiet
+from sparsemodel.reporting.plots.plot_style import (
+    BLUE,
+    DIVERGING,
+    GREY,
+    ORANGE,
+    check_drawn,
+    new_axes,
+    quiet,
+)
 
 
 @taking_only_its_own
@@ -43,6 +51,7 @@ def coefficients(
         When nothing is left to draw.
     """
     values = getattr(values, "coefficients", values)
+    check_drawn(values, "items", "plots.coefficients draws a solution, or numbers by name")
     kept = [(name, np.atleast_1d(v)) for name, v in values.items() if name not in leave_out]
     if not kept:
         raise DataError("There are no coefficients to draw: all of them are zero.")
