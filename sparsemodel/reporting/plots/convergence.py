@@ -96,6 +96,8 @@ def convergence(
     _stages(axes, history)
     if log and low > 0.0:
         axes.set_yscale("log")
+    else:
+        axes.ticklabel_format(axis="y", useOffset=False)  # each tick has its whole number
     if finite:  # room for the words below the line
         bottom, top = axes.get_ylim()
         axes.set_ylim(bottom / (top / bottom) ** 0.08 if log else bottom - 0.08 * (top - bottom))
