@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import CO_VARARGS
-from typing import NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from sparsemodel.interfaces import DataTypeError
 from sparsemodel.interfaces.errors import closest
@@ -94,8 +94,8 @@ def taking_only_its_own(function: Callable[P, R]) -> Callable[P, R]:
     selves = code.co_argcount - len(own)
     what, elsewhere = _called(function)
 
-    @wraps(function)
-    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+    def refuse(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Raise the error about arguments that the function cannot be called with."""
         if not kwargs.keys() <= set(known):
             unknown = next(name for name in kwargs if name not in known)
             refuse_argument(unknown, known, what, elsewhere)
@@ -109,7 +109,17 @@ def taking_only_its_own(function: Callable[P, R]) -> Callable[P, R]:
         missing = [name for name in needed[max(len(args) - selves, 0) :] if name not in kwargs]
         if missing:
             raise DataTypeError(f"{what}({', '.join(needed)}) needs {' and '.join(missing)}.")
-        return function(*args, **kwargs)
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            begun = error.__traceback__
+            if begun is None or begun.tb_next is not None:  # raised by what it does
+                raise
+        refuse(args, kwargs)
+        return function(*args, **kwargs)  # Python says what is wrong
 
     return called
 

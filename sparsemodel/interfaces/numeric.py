@@ -27,6 +27,10 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 """Masks over coordinates or observations."""
 
 
+UNIT_ROUNDOFF = 2.0**-53
+"""Of float64."""
+
+
 def is_masked(values: Any) -> bool:
     """Return whether ``values`` are a masked array, without loading ``numpy.ma`` to ask it."""
     loaded = sys.modules.get("numpy.ma")

@@ -315,13 +315,15 @@ class LossLimit(Constraint):
 
 def counted_in(constraint: Constraint) -> tuple[Counted, ...]:
     """Return what a limit, a budget or a hierarchy is about, or what is zero or away from it."""
+    if isinstance(constraint, CardinalityConstraint):
+        return constraint.counted
     if isinstance(constraint, Semicontinuous):
         return (Counted(constraint.expression),)
     if isinstance(constraint, Budget):
         return tuple(term.counted for term in constraint.terms)
     if isinstance(constraint, Requirement):
         return tuple(part.counted for part in (constraint.child, *constraint.parents))
-    return constraint.counted if isinstance(constraint, CardinalityConstraint) else ()
+    return ()
 
 
 def _limit_on(counts: Objective, k: Any) -> CardinalityConstraint | Budget:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import operator
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -124,7 +125,7 @@ def cardinality_bound(value: Any) -> int:
         maximum=None,  # more than there are coefficients means all of them
         hint=" Round it explicitly, e.g. int(k).",
     )
-    return min(k, int(np.iinfo(np.intp).max))
+    return min(k, sys.maxsize)
 
 
 def checked_prices(prices: Any, count: int) -> float | FloatArray:

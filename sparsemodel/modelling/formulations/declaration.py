@@ -184,11 +184,11 @@ class Declaration(Signposted):
         """Refuse data that have changed since the first look."""
         if self._declared.missing:
             return  # what is missing is said where it is needed
-        reading, data = self._watched
-        if reading is self._declared.reading:
+        reading, (seen, data) = self._declared.reading, self._watched
+        if reading is seen:
             check_unchanged(data)
         else:
-            self._watched = self._declared.reading, watched(self._declared.reading)
+            self._watched = reading, watched(reading)
 
     def _compile(self, last: CompiledProblem | None) -> CompiledProblem:
         declared = self._declared.reading

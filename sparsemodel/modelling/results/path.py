@@ -32,6 +32,7 @@ from sparsemodel.modelling.run_options import within
 from sparsemodel.numerics.budget import sharing
 from sparsemodel.progress import counted
 from sparsemodel.selection.choice import at_the_end, best_carried
+from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.cross_validation import CrossValidation, cross_validate
 from sparsemodel.selection.path import Followed, Search
 from sparsemodel.selection.stability import selection_frequencies
@@ -209,10 +210,11 @@ class Path(Documented, Signposted):
         -----
         With several ridges, ``d`` is the effective number of coefficients,
         :math:`d = \operatorname{tr}(H (H + R)^{-1})`; see
-        :func:`sparsemodel.selection.regression_criterion_values`.
+        :func:`sparsemodel.selection.regressions.regression_criterion_values`.
         """
+        rule = Criterion(criterion, gamma, shrunk=self.ridges is not None)
         columns = [
-            problem.scores(points, criterion, gamma, shrunk=self.ridges is not None)
+            problem.scores(points, rule)
             for problem, points in zip(self._problems, zip(*self._points, strict=True), strict=True)
         ]
         scores = np.stack(columns, axis=1)

@@ -81,7 +81,7 @@ def plan(of: Plan, *, axes: Any = None) -> Any:
             )
     axes.set_xlim(-0.5, len(layers) - 0.5)
     axes.set_ylim(-rows / 2.0, rows / 2.0)
-    axes.set_title(fill(of.problem, 28 * len(layers)), fontsize=9, loc="left")
+    axes.set_title(fill(of.words.problem, 28 * len(layers)), fontsize=9, loc="left")
     axes.axis("off")
     return axes
 
