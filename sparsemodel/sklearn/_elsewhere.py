@@ -18,6 +18,8 @@ PARAMETERS = {
     "C": "shrinkage is `ridge=`",
     "always_select": "features that are always in are `always=`",
     "alpha": "shrinkage is `ridge=`, and the number of features `k=`",
+    "alphas": "the ridges to try are `ridges=`, and the numbers of features `ks=`",
+    "Cs": "the ridges to try are `ridges=`, and the numbers of features `ks=`",
     "class_weight": "give sample_weight to fit()",
     "cv": "k and the ridge are chosen by the estimator with CV behind its name",
     "epsilon": "where a Huber loss becomes linear is `delta=`",
@@ -71,6 +73,9 @@ _DATA = {
 
 
 _GRAPH = {
+    "alpha": "the number of edges is `edges=`; a bound on the eigenvalues is `min_eigenvalue=`",
+    "alphas": "the numbers of edges to try are `candidates=` of SparsePrecisionCV",
+    "beta": "a bound on the eigenvalues is `max_eigenvalue=`",
     **dict.fromkeys(("k", "n_edges", "max_edges"), "the number of edges is `edges=`"),
     **dict.fromkeys(("lam", "lambda_", "penalty", "reg", "rho"), "the number of edges is `edges=`"),
     **{name: PARAMETERS[name] for name in ("max_iter", "n_jobs", "tol")},

@@ -23,6 +23,7 @@ from sparsemodel.compiler.choice.dispatch import backend_for
 from sparsemodel.compiler.choice.effort import checked_effort
 from sparsemodel.designs.tables.frames import in_memory, refuse_times
 from sparsemodel.interfaces import FloatArray, IntArray, Role
+from sparsemodel.interfaces.numeric import whole_number
 from sparsemodel.modelling import (
     Parameter,
     Problem,
@@ -32,7 +33,6 @@ from sparsemodel.modelling import (
     minimize,
     offdiag,
 )
-from sparsemodel.modelling.expressions.values import cardinality_bound
 from sparsemodel.selection.choice import at_the_end, chosen_cell
 from sparsemodel.sklearn._chosen import between, usual_ks
 from sparsemodel.sklearn._declared import candidates_of, seed_of, splitter
@@ -120,10 +120,10 @@ class _Precision(EmpiricalCovariance):  # type: ignore[misc]
         omega = Variable((p, p), symmetric=True, name="Omega")
         k = Parameter(integer=True, nonneg=True, name="edges", value=0)
         constraints: list[Any] = [card(offdiag(omega)) <= 2 * k]
-        if self.alpha is not None:
-            constraints.append(omega >> self.alpha)
-        if self.beta is not None:
-            constraints.append(omega << self.beta)
+        if self.min_eigenvalue is not None:
+            constraints.append(omega >> self.min_eigenvalue)
+        if self.max_eigenvalue is not None:
+            constraints.append(omega << self.max_eigenvalue)
         deviations = X if self.assume_centered else X - X.mean(axis=0)
         n = X.shape[0]
         S = deviations.T @ deviations / n
@@ -138,7 +138,8 @@ class _Precision(EmpiricalCovariance):  # type: ignore[misc]
         If quick, one search replaces the several that the compiler would run.
         """
         p = self.n_features_in_
-        k.value = min(cardinality_bound(edges), p * (p - 1) // 2)
+        edges = whole_number(edges, where="edges", minimum=0, maximum=None)
+        k.value = min(edges, p * (p - 1) // 2)
         return problem.solve(
             backend_for(Role.COMPARISON, problem.form)
             if quick and self.backend is None
@@ -165,8 +166,8 @@ class _Options(_Precision):
     """The parameters that both have."""
 
     _: KW_ONLY
-    alpha: float | None = None
-    beta: float | None = None
+    min_eigenvalue: float | None = None
+    max_eigenvalue: float | None = None
     shrinkage: float = 0.0
     assume_centered: bool = False
     backend: Any = None
@@ -183,13 +184,13 @@ class SparsePrecision(_Options):
 
     Minimises :math:`-\log\det\Omega + \mathrm{tr}(S\Omega)`, with ``S`` the covariance of the
     samples, over precision matrices :math:`\Omega` with at most ``edges`` nonzero pairs off the
-    diagonal and eigenvalues between ``alpha`` and ``beta``.
+    diagonal and eigenvalues between ``min_eigenvalue`` and ``max_eigenvalue``.
 
     Parameters
     ----------
     edges : int, default=10
         The maximum number of edges. A value larger than the number of pairs is no constraint.
-    alpha, beta : float, default=None
+    min_eigenvalue, max_eigenvalue : float, default=None
         Bounds on the eigenvalues; None is a safe default that depends on ``S``.
     shrinkage : float, default=0.0
         Shrinkage of the covariance towards its diagonal, in [0, 1); useful with few samples.

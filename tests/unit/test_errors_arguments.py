@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
@@ -14,6 +15,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, verify
 from sparsemodel.reporting import plots
+from sparsemodel.sklearn import SparseLinearRegressionCV, SparsePrecision
 
 RESULTS = {"Loss", "Path", "Solution", "Summary"}
 """What calls return, and what losses derive from: nobody makes them by arguments."""
@@ -69,6 +71,8 @@ def test_an_unknown_argument_is_refused_by_the_name_of_the_function(name: str) -
         (lambda: sm.datasets.load_golub(1), "takes nothing by position"),
         (lambda: plots.path(None, ax=1), "write `axes=`"),
         (lambda: sm.gaussian_nll(None, np.eye(2), alpha=1), r"card\(sm\.offdiag\(Omega\)\)"),
+        (lambda: SparsePrecision(alpha=0.1), "`edges=`; a bound on the eigenvalues is `min_"),
+        (lambda: SparseLinearRegressionCV(alphas=[1.0]), "`ridges=`"),
         (lambda: sm.backends.NHTP(no_such_option=1), "NHTP has no option 'no_such_option'; it has"),
         (lambda: sm.backends.NHTP(maxiter=1), "is 'max_iter' meant"),
     ],
@@ -123,6 +127,7 @@ def test_nested_lists_with_rows_of_different_lengths_are_named(
         (lambda: sm.as_design(None), "A is NoneType None, not a matrix"),
         (lambda: sm.as_design({"a": [1.0]}), r"A is dict .*a data frame"),
         (lambda: sm.encode({"a": ["x"]}), r"Write pd\.DataFrame"),
+        (lambda: SparsePrecision(0.1).fit(A), "edges must be a whole number, not 0.1"),
         (lambda: sm.encode(A), "an array of numbers needs no encoding"),
         (lambda: sm.encode(pd.DataFrame()), "has no columns"),
         (lambda: sm.encode(pd.DataFrame({"a": [1.0]}), formula=3), "formula must be a text"),
@@ -134,6 +139,18 @@ def test_nested_lists_with_rows_of_different_lengths_are_named(
 def test_values_that_cannot_be_meant_are_refused(asked: Callable[[], Any], words: str) -> None:
     with pytest.raises(sm.SparseModelError, match=words):
         asked()
+
+
+@pytest.mark.parametrize("name", ["coefficients", "convergence", "gaps", "graph", "path", "plan"])
+def test_plots_say_what_they_draw(name: str) -> None:
+    with pytest.raises(sm.DataTypeError, match=rf"plots\.{name} draws .*, not int 3"):
+        getattr(plots, name)(3)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    certificate = problem().certify()
+    with pytest.raises(FileNotFoundError, match=r"no such folder: .*absent'"):
+        certificate.save(tmp_path / "absent" / "certificate.json")
 
 
 def test_a_start_is_given_by_variables_of_cvxpy_too() -> None:

@@ -94,7 +94,18 @@ def test_coefficients_are_sorted_bars(tmp_path: Path) -> None:
     assert [t.get_text() for t in axes.get_yticklabels()] == ["b", "c"]
     assert [bar.get_width() for bar in axes.patches] == [-3.0, 2.0]
     assert [to_hex(bar.get_facecolor()) for bar in axes.patches] == [ORANGE, BLUE]
-    assert "and 1 smaller ones" in words(axes)
+    assert axes.get_xlabel() == "coefficient (1 smaller one is not shown)"
+    saved(axes, tmp_path)
+
+
+def test_numbers_of_coefficients_do_not_cover_their_names(tmp_path: Path) -> None:
+    values = {"a": 9.0, "b": -1e-3, "c" * 60: -2e-9}
+    axes = plots.coefficients(values)
+    axes.figure.canvas.draw()
+    names = [label.get_window_extent() for label in axes.get_yticklabels()]
+    numbers = [text.get_window_extent() for text in axes.texts]
+    assert len(numbers) == len(names) == 3
+    assert not any(number.overlaps(name) for number in numbers for name in names)
     saved(axes, tmp_path)
 
 

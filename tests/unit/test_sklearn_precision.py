@@ -69,7 +69,7 @@ def test_names_reach_the_graph(X: Any) -> None:
 
 
 def test_eigenvalues_stay_within_their_bounds(X: Any) -> None:
-    model = SparsePrecision(edges=5, alpha=0.3, beta=1.5).fit(X)
+    model = SparsePrecision(edges=5, min_eigenvalue=0.3, max_eigenvalue=1.5).fit(X)
     eigenvalues = np.linalg.eigvalsh(model.precision_)
     assert 0.3 - 1e-6 <= eigenvalues[0] <= eigenvalues[-1] <= 1.5 + 1e-6
 
@@ -109,7 +109,13 @@ def _folds(count: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    "options", [{"edges": -1}, {"edges": 2.5}, {"beta": -1.0}, {"alpha": 2.0, "beta": 1.0}]
+    "options",
+    [
+        {"edges": -1},
+        {"edges": 2.5},
+        {"max_eigenvalue": -1.0},
+        {"min_eigenvalue": 2.0, "max_eigenvalue": 1.0},
+    ],
 )
 def test_bad_options_are_errors_of_the_library(X: Any, options: dict[str, Any]) -> None:
     with pytest.raises(sm.SparseModelError):

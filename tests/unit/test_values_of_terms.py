@@ -100,3 +100,15 @@ def test_the_largest_residuals_as_the_message_says():
     goal = cp.Minimize(cp.sum(cp.pos(A @ x - B - t)) + 5 * t)
     solution = sm.Problem(goal, [sm.card(x) <= 2]).solve()
     assert solution.value == pytest.approx(np.sort(A @ x.value - B)[-5:].sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 0.2])
+def test_likelihoods_of_graphs_have_values(shrinkage: float) -> None:
+    S = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.2], [0.1, 0.2, 3.0]])
+    Omega = sm.Variable((3, 3), symmetric=True)
+    goal = sm.minimize(2.0 * sm.gaussian_nll(Omega, S, shrinkage=shrinkage))
+    assert goal.value is None
+    solution = sm.Problem(goal, sm.card(sm.offdiag(Omega)) <= 2).solve()
+    assert goal.value == pytest.approx(solution.value, rel=1e-10)
+    Omega.value = -np.eye(3)
+    assert goal.value == np.inf

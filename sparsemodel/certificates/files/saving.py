@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from collections.abc import Callable, Mapping
@@ -34,6 +35,8 @@ def save(path: str | os.PathLike[str], writers: Mapping[str, Callable[[], str]])
 
 def write_atomically(path: Path, text: str) -> None:
     """Write ``text`` to ``path`` so that the file is there whole or not at all."""
+    if not path.parent.is_dir():  # the system's error would name the temporary file
+        raise FileNotFoundError(errno.ENOENT, "There is no such folder", str(path.parent))
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     try:
         with temporary.open("x", encoding="utf-8", newline="\n") as stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -31,6 +32,15 @@ class NegativeLogDet(FormTerm):
     expression: Affine
     weight: float = 1.0
 
+    @property
+    def value(self) -> float | None:
+        """Return the term at the matrix's value, infinite where this is not positive definite."""
+        here = self.expression.value
+        if here is None:
+            return None
+        sign, logarithm = np.linalg.slogdet(here)
+        return -self.weight * float(logarithm) if sign > 0.0 else math.inf
+
     def scaled(self, factor: float | Quantity) -> NegativeLogDet:
         """Return the term times ``factor``."""
         return replace(self, weight=_number(factor) * self.weight)
@@ -55,6 +65,16 @@ class Trace(FormTerm):
     shrinkage: float = 0.0
     """How far ``S`` is drawn towards its diagonal."""
     weight: float = 1.0
+
+    @property
+    def value(self) -> float | None:
+        """Return the term at the matrix's value."""
+        here = self.expression.value
+        if here is None:
+            return None
+        S = np.asarray(self.matrix, dtype=np.float64)
+        drawn = (1.0 - self.shrinkage) * S + self.shrinkage * np.diag(np.diag(S))
+        return self.weight * float(np.sum(drawn * here))
 
     def scaled(self, factor: float | Quantity) -> Trace:
         """Return the term times ``factor``."""

@@ -9,7 +9,16 @@ import numpy as np
 
 from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataError
-from sparsemodel.reporting.plots.plot_style import BLUE, DIVERGING, GREY, ORANGE, new_axes, quiet
+from sparsemodel.reporting.plots.plot_style import (
+    BLUE,
+    DIVERGING,
+    GREY,
+    ORANGE,
+    check_drawn,
+    new_axes,
+    quiet,
+    shortened,
+)
 
 
 @taking_only_its_own
@@ -43,6 +52,7 @@ def coefficients(
         When nothing is left to draw.
     """
     values = getattr(values, "coefficients", values)
+    check_drawn(values, "items", "plots.coefficients draws a solution, or numbers by name")
     kept = [(name, np.atleast_1d(v)) for name, v in values.items() if name not in leave_out]
     if not kept:
         raise DataError("There are no coefficients to draw: all of them are zero.")
@@ -56,19 +66,11 @@ def coefficients(
         _bars(axes, matrix[:, 0])
     else:
         _map(axes, matrix, classes)
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), [shortened(name) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
-    if hidden:
-        axes.annotate(
-            f"and {hidden} smaller ones",
-            (1.0, 0.0),
-            xycoords="axes fraction",
-            xytext=(0, 6),
-            textcoords="offset points",
-            ha="right",
-            fontsize=9,
-            color=GREY,
-        )
+    drawn = "coefficient" if matrix.shape[1] == 1 else "class or output"
+    left = f" ({hidden} smaller {'ones are' if hidden > 1 else 'one is'} not shown)"
+    axes.set_xlabel(drawn + left * bool(hidden))
     return axes
 
 
@@ -77,15 +79,15 @@ def _bars(axes: Any, values: Any) -> None:
     axes.barh(range(values.size), values, height=0.62, color=colours)
     axes.axvline(0.0, color=GREY, linewidth=0.8)
     low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
-    room = 0.16 * (high - low)
-    axes.set_xlim(low - (room if low < 0.0 else 0.0), high + (room if high > 0.0 else 0.0))
+    axes.set_xlim(low - 0.04 * (high - low), high + 0.16 * (high - low))
     for place, value in enumerate(values):
+        # Right of the axis for negative values too: on the left are the names.
         axes.annotate(
-            f"{value:#.3g}",
-            (value, place),
-            xytext=(4 if value >= 0.0 else -4, 0),
+            f"{value:.3g}",
+            (max(value, 0.0), place),
+            xytext=(4, 0),
             textcoords="offset points",
-            ha="left" if value >= 0.0 else "right",
+            ha="left",
             va="center",
             fontsize=8,
             color=GREY,
@@ -93,7 +95,6 @@ def _bars(axes: Any, values: Any) -> None:
     quiet(axes)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel("coefficient")
 
 
 def _map(axes: Any, matrix: Any, classes: Sequence[str] | None) -> None:

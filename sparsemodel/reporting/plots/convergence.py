@@ -9,12 +9,21 @@ import numpy as np
 
 from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataError, Iteration
-from sparsemodel.reporting.plots.plot_style import BLUE, GREEN, GREY, ORANGE, new_axes, quiet, title
+from sparsemodel.reporting.plots.plot_style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    check_drawn,
+    new_axes,
+    quiet,
+    title,
+)
 
 
 @taking_only_its_own
 def convergence(
-    history: Sequence[Iteration],
+    history: Any,
     *,
     bound: float | None = None,
     log: bool | None = None,
@@ -25,7 +34,7 @@ def convergence(
     Parameters
     ----------
     history
-        ``solution.history``.
+        A solution, or its ``history``.
     bound
         ``certificate.bound`` or ``solution.bound``; what lies between it and the curve is not
         settled, and is shaded.
@@ -48,6 +57,8 @@ def convergence(
     >>> solution = sm.Problem(goal, sm.card(w) <= 2).solve()
     >>> axes = plots.convergence(solution.history, bound=solution.bound)  # doctest: +SKIP
     """
+    history = getattr(history, "history", history)
+    check_drawn(history, "__len__", "plots.convergence draws a solution, or its history")
     if not history:
         raise DataError("The history is empty: the run ended before its first iteration.")
     axes = new_axes(axes)
@@ -85,6 +96,8 @@ def convergence(
     _stages(axes, history)
     if log and low > 0.0:
         axes.set_yscale("log")
+    else:
+        axes.ticklabel_format(axis="y", useOffset=False)  # each tick has its whole number
     if finite:  # room for the words below the line
         bottom, top = axes.get_ylim()
         axes.set_ylim(bottom / (top / bottom) ** 0.08 if log else bottom - 0.08 * (top - bottom))

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataError
-from sparsemodel.reporting.plots.plot_style import BLUE, GREEN, LIGHT, new_axes, quiet
+from sparsemodel.reporting.plots.plot_style import BLUE, GREEN, LIGHT, check_drawn, new_axes, quiet
 
 
 class _Facts(Protocol):
@@ -43,6 +43,7 @@ def gaps(certificates: Iterable[_Certificate], *, axes: Any = None) -> Any:
     DataError
         When there is no certificate.
     """
+    check_drawn(certificates, "__iter__", "plots.gaps draws a list of certificates")
     ordered = sorted(certificates, key=lambda c: c.problem.k)
     if not ordered:
         raise DataError("There is no certificate to draw.")

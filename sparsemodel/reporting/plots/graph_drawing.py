@@ -9,7 +9,7 @@ import numpy as np
 from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataError, FloatArray
 from sparsemodel.loading import networkx
-from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, new_axes
+from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, check_drawn, new_axes
 
 
 @taking_only_its_own
@@ -38,6 +38,7 @@ def graph(
     """
     nx = networkx()
 
+    check_drawn(network, "degree", "plots.graph draws a networkx.Graph, solution.graph() for one")
     drawn = network if lonely else network.subgraph(n for n, d in network.degree() if d > 0)
     if drawn.number_of_nodes() == 0:
         raise DataError("The graph has no edges; lonely=True draws its nodes.")

@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataError
-from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, new_axes, quiet
+from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, check_drawn, new_axes, quiet
 
 
 class _Path(Protocol):
@@ -42,6 +42,7 @@ def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) ->
     axes
         Matplotlib axes; None makes a figure.
     """
+    check_drawn(followed, "objective", "plots.path draws what problem.path(...) returned")
     axes = new_axes(axes)
     ks, values = np.asarray(followed.k), np.asarray(followed.objective)
     ridges = getattr(followed, "ridges", None)

@@ -8,7 +8,7 @@ from typing import Any
 from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.loading import networkx
-from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, new_axes
+from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, check_drawn, new_axes
 
 _COLOURS = {"problem": GREY, "reduction": ORANGE, "stage": BLUE, "choice": GREY, "step": GREY}
 
@@ -26,6 +26,7 @@ def plan(of: Plan, *, axes: Any = None) -> Any:
     """
     nx = networkx()
 
+    check_drawn(of, "graph", "plots.plan draws what problem.plan() returned")
     graph = of.graph()
     layers = list(nx.topological_generations(graph))
     chains = [chain for _, chain in graph.nodes(data="chain") if chain is not None]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparsemodel.interfaces import MissingDependencyError
+from sparsemodel.interfaces import DataTypeError, MissingDependencyError
+from sparsemodel.interfaces.numeric import described
 from sparsemodel.loading import uninterrupted
 
 BLUE, ORANGE, GREEN, GREY, LIGHT = "#1f5fa8", "#c4620e", "#1d7a4a", "#5b6675", "#d3d9e0"
@@ -21,6 +22,18 @@ def pyplot() -> Any:
     except ImportError as error:
         raise MissingDependencyError("Plots need Matplotlib: pip install matplotlib.") from error
     return plt
+
+
+def check_drawn(value: Any, attribute: str, what: str) -> None:
+    """Refuse a value of another kind than a plot draws; all that it draws have the attribute."""
+    if not hasattr(value, attribute):
+        raise DataTypeError(f"{what}, not {described(value)}.")
+
+
+def shortened(name: Any, most: int = 32) -> str:
+    """Return a name as a label that leaves room for the plot."""
+    text = str(name)
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def new_axes(axes: Any, *, width: float = 6.0, height: float = 3.6) -> Any:
