@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ContextDecorator
 from functools import reduce
 from typing import Any, final
 
@@ -185,17 +185,18 @@ class _Pools:
 _pools = _Pools()
 
 
-@contextmanager
-def small_work() -> Iterator[None]:
+@final
+class small_work(ContextDecorator):
     """Keep linear algebra to one thread; large products still take all.
 
     A context and, called, a decorator. What the libraries were set to is set again at its end. Such
     contexts may contain each other, and run in several threads of Python at once.
     """
-    _pools.enter()
-    try:
-        yield
-    finally:
+
+    def __enter__(self) -> None:
+        _pools.enter()
+
+    def __exit__(self, *_: object) -> None:
         _pools.leave()
 
 

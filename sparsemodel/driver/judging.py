@@ -13,9 +13,8 @@ from sparsemodel.interfaces import (
     priced,
 )
 from sparsemodel.numerics import inside, satisfied
+from sparsemodel.numerics.minimisers.feasible import FEASIBLE
 
-_FEASIBLE = 1e-9
-"""How far a point may be outside a bound, relative to the bound's size."""
 _FEASIBLE_CVXPY = 1e-6
 """The same where CVXPY keeps the constraints, whose solvers stop at such an accuracy."""
 
@@ -37,7 +36,7 @@ def check_contract(name: str, result: Result, objective: Objective) -> None:
         )
     sparsity = objective.cardinality
     x = result.point.x
-    if x.shape != objective.shape or not np.all(np.isfinite(x)):
+    if x.shape != objective.shape or not np.isfinite(x).all():
         raise BackendContractError(f"The backend {name!r} returned a point that is not finite.")
     count = sparsity.count(x)
     if count > sparsity.budget:
@@ -51,10 +50,10 @@ def check_contract(name: str, result: Result, objective: Objective) -> None:
             "of them allows. This is a bug in the backend."
         )
     form = objective.form
-    if not inside(form.box, x, _FEASIBLE):
+    if not inside(form.box, x, FEASIBLE):
         raise BackendContractError(f"The backend {name!r} returned a point outside the bounds.")
     loose = x.ndim > 1 and form.region is not None and form.region.one_norms
-    if not satisfied(form, x, _FEASIBLE_CVXPY if loose else 10.0 * _FEASIBLE):
+    if not satisfied(form, x, _FEASIBLE_CVXPY if loose else 10.0 * FEASIBLE):
         raise BackendContractError(
             f"The backend {name!r} returned a point that violates a constraint."
         )

@@ -8,12 +8,10 @@ from typing import Literal, final
 import numpy as np
 
 from sparsemodel.interfaces.design import Design
-from sparsemodel.interfaces.numeric import FloatArray, IntArray
+from sparsemodel.interfaces.numeric import UNIT_ROUNDOFF, FloatArray, IntArray
 
 _BLOCK = 64
 """Rows that are read at a time."""
-_UNIT = 2.0**-53
-"""Unit roundoff of float64."""
 _NOTHING = 1e-11
 """Share of the largest entry of a matrix up to which another is rounding."""
 _SLIGHT = 1e-8
@@ -62,7 +60,7 @@ class Linear:
         lower = np.where(np.isfinite(self.lower), np.abs(self.lower), 0.0)
         upper = np.where(np.isfinite(self.upper), np.abs(self.upper), 0.0)
         size = np.minimum(reach, 1.0) + np.abs(value) + np.maximum(lower, upper)
-        rounding = (terms + 1) * _UNIT * np.minimum(reach, np.finfo(np.float64).max)
+        rounding = (terms + 1) * UNIT_ROUNDOFF * np.minimum(reach, np.finfo(np.float64).max)
         off = np.maximum(over - rounding, 0.0)
         return float(
             np.divide(off, size, out=np.zeros_like(off), where=off != 0.0).max(initial=0.0)
@@ -89,7 +87,7 @@ class Ball:
         point = x[self.index]
         part = point if self.center is None else point - self.center
         norm = _norm(part)
-        rounding = _UNIT * (2.0 * _norm(point) + (part.size + 8) * norm)
+        rounding = UNIT_ROUNDOFF * (2.0 * _norm(point) + (part.size + 8) * norm)
         if not np.isfinite(rounding):
             return norm
         return relative_to_ball(norm - self.radius - rounding, self.radius, norm)
@@ -114,7 +112,7 @@ class ImageBall:
         if not np.isfinite(size):
             return size
         whole = float(np.abs(self.shift).sum()) + float(np.abs(part).sum())
-        over = size - self.radius - _UNIT * (part.size + 8) * whole
+        over = size - self.radius - UNIT_ROUNDOFF * (part.size + 8) * whole
         return relative_to_ball(over, self.radius, size)
 
 
@@ -219,7 +217,7 @@ class Spectrum:
         """
         size = float(np.abs(values[[0, -1]]).max())
         over = float(max(self.lower - values[0], values[-1] - self.upper))
-        over -= values.size * 2.0 * _UNIT * size
+        over -= values.size * 2.0 * UNIT_ROUNDOFF * size
         ends = [abs(end) for end in (self.lower, self.upper) if np.isfinite(end)]
         return over / max(size, *ends) if over > 0.0 else 0.0
 

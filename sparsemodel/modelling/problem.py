@@ -8,19 +8,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, final
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.driver import Outcome, RunOptions
 from sparsemodel.interfaces import Backend, Callback, NotSolvedError
 from sparsemodel.interfaces.numeric import whole_number
 from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.parameters import Parameter
-from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.regression.fewest import Fewest
 from sparsemodel.modelling.results.failures import asked
-from sparsemodel.modelling.results.fitted import Use
 from sparsemodel.modelling.results.limits import checked_ridges
-from sparsemodel.modelling.results.packaged import loaded, solved, with_readings
+from sparsemodel.modelling.results.packaged import loaded, solved
 from sparsemodel.modelling.results.path import Path, followed
 from sparsemodel.modelling.results.predicting import Kind
 from sparsemodel.modelling.results.proving import certify, enclosure, prove
@@ -155,7 +154,6 @@ class Problem(Declaration):
         compiled = self._compiled()
         if outcome is not None:
             self._outcome = outcome
-            solution = replace(solution, use=Use.of(self._declared.reading, compiled, outcome.x))
         self._solution, self._solved_for = solution, self._versions
         if solution.use is not None:
             self._declared.reading.fill(compiled.layout.split(solution.use.x))
@@ -182,14 +180,14 @@ class Problem(Declaration):
             first = given_start(start, compiled.form, compiled.layout, self.variables, fitting)
         elif self.parameters:
             first = warm_start(compiled.form, self._outcome)
-        known, read = compiled.analysed, compiled.stored[0]
-        plan = self.plan(backend, options.time_limit, effort)
         proof = compiled.short_proof(effort) if backend is None else None
         options = replace(
             options, start=first, enclosure=enclosure, proof=proof, proved_last=effort == "high"
         )
-        outcome, found = solved(compiled, plan, options, verbose=verbose, began=began, known=known)
-        return self._take(with_readings(found, compiled, read), outcome)
+        outcome, found = solved(
+            self._declared.reading, compiled, options, backend, effort, verbose=verbose, began=began
+        )
+        return self._take(found, outcome)
 
     @asked("Following the path")
     def path(
@@ -249,6 +247,7 @@ class Problem(Declaration):
             raise NotSolvedError("The problem has not been solved yet; call problem.solve().")
         return self._solution
 
+    @taking_only_its_own
     def predict(self, new: Any, kind: Kind = "response") -> Any:
         """Return the last solution's predictions for new data.
 
@@ -363,8 +362,7 @@ class Problem(Declaration):
         Returns
         -------
         Certificate
-            With the search tree, every node of which ``verify`` evaluates again. On Ctrl-C it
-            contains what was proved so far.
+            With the search tree, whose nodes ``verify`` evaluates again; on Ctrl-C, what there is.
 
         Raises
         ------
@@ -379,9 +377,8 @@ class Problem(Declaration):
             if fewest is not None:
                 how: Any = {"time_limit": limit.limit, "verbose": verbose, "resume": resume}
                 return self._fewer(fewest, lambda each, enough: each.prove(gap=enough, **how))
-            proof, outcome, found = prove(
-                self._compiled(), *self._solved(), gap=gap, verbose=verbose, resume=resume
-            )
+            now = self._declared.reading, self._compiled(), *self._solved()
+            proof, outcome, found = prove(*now, gap=gap, verbose=verbose, resume=resume)
         self._take(found, outcome)
         return proof
 

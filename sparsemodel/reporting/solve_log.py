@@ -33,10 +33,10 @@ class SolveLog:
 
 def compile_log(plan: Plan) -> str:
     """Return what the compiler saw, did and chose, in a few lines."""
-    lines = [plan.problem]
+    lines = [plan.words.problem]
     lines += [f"  {fact.name}: {fact.value}" for fact in plan.facts]
-    lines += [f"  reduced: {text}" for text in plan.reductions]
-    lines += [f"  on the way: {text}" for text in plan.adapters]
+    lines += [f"  reduced: {text}" for text in plan.words.reductions]
+    lines += [f"  on the way: {text}" for text in plan.words.adapters]
     lines.append(f"plan: {plan.outline}")
     return "\n".join(lines)
 

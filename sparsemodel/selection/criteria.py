@@ -25,7 +25,9 @@ the ``k`` that the observations carry (:func:`carried`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
+from typing import final
 
 import numpy as np
 
@@ -66,9 +68,21 @@ CRITERIA: Mapping[str, Callable[[float], Penalty]] = MappingProxyType(
 """The penalty of each criterion, given the gamma of EBIC."""
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """An information criterion that was asked for."""
+
+    name: str
+    """Among :data:`CRITERIA`."""
+    gamma: float | None = None
+    """Of EBIC; None is what is usual for the form of problem."""
+    shrunk: bool = False
+    """Whether coefficients that a ridge shrinks count less than one, to compare ridges."""
+
+
 def penalty_of(
-    criterion: str,
-    gamma: float | None,
+    criterion: Criterion,
     *,
     usual: float = 1.0,
     ebic: Callable[[float], Penalty] = ebic,
@@ -77,10 +91,8 @@ def penalty_of(
 
     Parameters
     ----------
-    criterion
-        A name among :data:`CRITERIA`.
-    gamma
-        Of EBIC; None is ``usual``.
+    usual
+        The gamma of EBIC where none was given.
     ebic
         EBIC as a form of problem has it.
 
@@ -89,15 +101,16 @@ def penalty_of(
     ModelError
         For an unknown criterion, and for a ``gamma`` that is negative or of another criterion.
     """
-    if not is_one_of(criterion, CRITERIA):
+    name, gamma = criterion.name, criterion.gamma
+    if not is_one_of(name, CRITERIA):
         raise ModelError(
-            f"There is no criterion {shown(criterion)}; known: {', '.join(CRITERIA)}. "
+            f"There is no criterion {shown(name)}; known: {', '.join(CRITERIA)}. "
             "For any loss there is cross_validate()."
         )
-    if criterion != "ebic":
+    if name != "ebic":
         if gamma is not None:
-            raise ModelError(f"gamma belongs to ebic, and {criterion} has none; leave it out.")
-        return CRITERIA[criterion](0.0)
+            raise ModelError(f"gamma belongs to ebic, and {name} has none; leave it out.")
+        return CRITERIA[name](0.0)
     if gamma is None:
         return ebic(usual)
     number = isinstance(gamma, (int, float, np.number)) and not isinstance(gamma, bool)

@@ -22,7 +22,7 @@ from sparsemodel.interfaces import BoolArray, FloatArray, ModelError
 from sparsemodel.interfaces.precision import AnyPrecision, JointPrecision, SparsePrecision
 from sparsemodel.numerics import top_k
 from sparsemodel.numerics.precision import precision_states, removal_costs
-from sparsemodel.selection.criteria import Penalty, penalty_of
+from sparsemodel.selection.criteria import Criterion, Penalty, penalty_of
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.path import Followed, PathPoint, Search
 from sparsemodel.selection.searched_path import searched_path
@@ -105,22 +105,21 @@ class PrecisionObservations(Observed):
 def precision_criterion_values(
     form: SparsePrecision,
     points: Sequence[PathPoint],
-    criterion: str,
+    criterion: Criterion,
     *,
     covariance: FloatArray,
     samples: int | None,
-    gamma: float | None = None,
 ) -> FloatArray:
     """Return the criterion for each point of a path; smaller is better.
 
     Parameters
     ----------
+    criterion
+        With ``gamma`` None, that of EBIC is 1/2.
     covariance
         The empirical covariance alone, without what else the objective may hold.
     samples
         How many observations it was computed from.
-    gamma
-        Of EBIC; None is 1/2.
 
     Raises
     ------
@@ -131,10 +130,10 @@ def precision_criterion_values(
     def ebic(gamma: float) -> Penalty:
         return lambda n, p, k, d: d * float(np.log(n)) + 4.0 * gamma * k * float(np.log(form.order))
 
-    penalty = penalty_of(criterion, gamma, usual=GAMMA, ebic=ebic)
+    penalty = penalty_of(criterion, usual=GAMMA, ebic=ebic)
     if samples is None:
         raise ModelError(
-            f"{criterion} needs the number of observations behind S: say "
+            f"{criterion.name} needs the number of observations behind S: say "
             "sm.gaussian_nll(Omega, S, samples=n), or give the observations as data=X."
         )
     n = float(samples)
@@ -150,23 +149,21 @@ def precision_criterion_values(
 def joint_criterion_values(
     form: JointPrecision,
     points: Sequence[PathPoint],
-    criterion: str,
+    criterion: Criterion,
     samples: Sequence[tuple[FloatArray, int | None]],
-    gamma: float | None = None,
 ) -> FloatArray:
     """Return the sum of the criterion over the matrices, each with its observations.
 
     ``samples`` are the empirical covariances with the numbers of observations. The pattern is one:
     what EBIC adds for the choice of edges is added once.
     """
-    if criterion == "ebic":
-        gamma = (GAMMA if gamma is None else gamma) / len(form.parts)
+    if criterion.name == "ebic":
+        gamma = GAMMA if criterion.gamma is None else criterion.gamma
+        criterion = replace(criterion, gamma=gamma / len(form.parts))
     total = np.zeros(len(points))
     for g, (part, (covariance, n)) in enumerate(zip(form.parts, samples, strict=True)):
         own = [replace(point, x=form.columns(point.x)[g]) for point in points]
-        total += precision_criterion_values(
-            part, own, criterion, covariance=covariance, samples=n, gamma=gamma
-        )
+        total += precision_criterion_values(part, own, criterion, covariance=covariance, samples=n)
     return total
 
 

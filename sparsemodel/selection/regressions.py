@@ -24,7 +24,7 @@ from sparsemodel.interfaces import (
     Term,
 )
 from sparsemodel.numerics import RegressionObjective, margins
-from sparsemodel.selection.criteria import carried, copies, penalty_of
+from sparsemodel.selection.criteria import Criterion, carried, copies, penalty_of
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.further import solve_path
 from sparsemodel.selection.path import Followed, PathPoint, Search, charged, with_fewer
@@ -168,26 +168,21 @@ def _observed(term: Term) -> bool:
 def regression_criterion_values(
     form: SparseRegression,
     points: Sequence[PathPoint],
-    criterion: str,
-    *,
-    gamma: float | None = None,
+    criterion: Criterion,
     weights: Sequence[FloatArray] | None = None,
-    shrunk: bool = False,
 ) -> FloatArray:
     r"""Return the criterion for each point of a path; smaller is better.
 
     Parameters
     ----------
-    gamma
-        Of EBIC; None is 1.
+    criterion
+        With ``gamma`` None, that of EBIC is 1. Where it is ``shrunk``, ``d`` is
+        :math:`\operatorname{tr}(H (H + R)^{-1})`, with the Hessian ``H`` of the losses on the
+        support and the ridge ``R`` (Hastie, Tibshirani and Friedman, The Elements of Statistical
+        Learning, 2009, equation 3.50).
     weights
         Those of each term's observations as they were declared, for the number of observations;
         None takes those of the form.
-    shrunk
-        Whether coefficients that the ridge shrinks count less than one, so that ridges can be
-        compared: ``d`` is then :math:`\operatorname{tr}(H (H + R)^{-1})`, with the Hessian ``H`` of
-        the losses on the support and the ridge ``R`` (Hastie, Tibshirani and Friedman, The Elements
-        of Statistical Learning, 2009, equation 3.50).
 
     Notes
     -----
@@ -200,20 +195,20 @@ def regression_criterion_values(
         For an unknown criterion, for losses that are no likelihoods (a hinge loss, say), and where
         losses without second derivatives would have to be ``shrunk``.
     """
-    penalty = penalty_of(criterion, gamma)
+    penalty = penalty_of(criterion)
     losses = [term.loss for term in form.terms]
     loss = losses[0]
     if not isinstance(loss, Likelihood) or any(other != loss for other in losses[1:]):
         names = " + ".join(sorted({one.name for one in losses}))
         raise ModelError(
-            f"{names} is not a likelihood, so {criterion} is not defined for it; use "
+            f"{names} is not a likelihood, so {criterion.name} is not defined for it; use "
             "cross_validate(). If your own loss is a likelihood, let it inherit "
             "sparsemodel.interfaces.Likelihood."
         )
-    if shrunk and not form.traits.has_hessian:
+    if criterion.shrunk and not form.traits.has_hessian:
         raise ModelError(
-            f"{form.terms[0].loss.name} has no second derivatives, by which {criterion} compares "
-            "ridges; use cross_validate()."
+            f"{loss.name} has no second derivatives, by which {criterion.name} compares ridges; "
+            "use cross_validate()."
         )
     y = np.concatenate([term.target for term in form.terms])
     c = _observations(form, weights)
@@ -227,7 +222,7 @@ def regression_criterion_values(
     for point in points:
         at = objective.point_from(point.x)
         k = form.sparsity.count(point.x)
-        d = _effective(objective, at) if shrunk else float(_estimated(form, point.x))
+        d = _effective(objective, at) if criterion.shrunk else float(_estimated(form, point.x))
         fit = loss.minus_twice_log(max(_mean_loss(form, at.state, inside), least), y, c)
         out.append(fit + penalty(n, form.sparsity.units, k, d))
     return np.array(out)

@@ -181,7 +181,7 @@ def test_what_would_take_long_is_brief_unless_somebody_waits() -> None:
     problem = operator(2**17, 2**19, 3)
     plan = problem.plan()
     assert plan.outline == "nhtp | gomp"
-    note = next(n for n in plan.notes if "by default" in n)
+    note = next(n for n in plan.words.notes if "by default" in n)
     recipe = note.split("solve('")[1].split("')")[0]
     assert is_recipe(recipe)
     assert recipe == "nhtp | gomp | best exchange"
@@ -193,7 +193,7 @@ def test_swaps_follow_quick_starts_where_there_is_time(monkeypatch: pytest.Monke
     problem = posed("logistic", n=200, p=500, k=10)
     plan = problem.plan()
     assert plan.outline == "gomp | nhtp | best local_search"
-    assert any("'gomp | nhtp | best local_search | best exchange'" in n for n in plan.notes)
+    assert any("'gomp | nhtp | best local_search | best exchange'" in n for n in plan.words.notes)
     squared = posed("squared", n=200, p=500, k=10).plan().outline
     assert squared == "nhtp > local_search:removal=all"
     low, quick = problem.solve().value, problem.solve("nhtp | gomp").value

@@ -17,6 +17,21 @@ B = A[:, 0]
 TIMES = np.column_stack([np.exp(B), B > -1.0])
 
 
+def test_what_a_function_raises_itself_is_not_taken_for_wrong_arguments() -> None:
+    class Strange(sm.Loss):
+        name = "strange"
+        value = derivative = None
+
+        def check_target(self, y: np.ndarray, where: str) -> np.ndarray:
+            raise TypeError("the user's own")
+
+    with pytest.raises(TypeError, match="the user's own"):
+        sm.loss_term(Strange(), A @ sm.Variable(6), B)
+    with pytest.raises(sm.DataTypeError, match="takes shape by position") as caught:
+        sm.Variable(3, "w")
+    assert caught.value.__context__ is None
+
+
 def test_a_loss_that_nothing_minimises_is_refused_by_plans_too() -> None:
     class Cubic(sm.Loss):
         name = "cubic"

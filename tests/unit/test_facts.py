@@ -165,7 +165,7 @@ def test_the_noise_is_that_of_the_data_whatever_was_reduced() -> None:
     w, c = sm.Variable(40, name="w"), sm.Variable(name="c")
     goal = sm.squared_loss(A @ w + c, b) + sm.ridge(w, 1e-6)
     plan = sm.Problem(sm.minimize(goal), sm.card(w) <= 12).plan("nhtp")
-    assert any("compressed" in text for text in plan.reductions)
+    assert any("compressed" in text for text in plan.words.reductions)
     noise = {fact.name: fact.value for fact in plan.facts}["noise"]
     assert float(noise.split("deviation ")[1].split(" ")[0]) == pytest.approx(2.0, rel=0.05)
 

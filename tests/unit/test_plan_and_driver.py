@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.compiler.choice import dispatch
 from sparsemodel.interfaces import Backend, Capabilities, Context, Objective, Result, Stop
 
 
@@ -38,6 +40,20 @@ def test_plan_without_solving(data) -> None:
     assert "squared_loss" in text
     assert "at most 3 of 60" in text
     assert plan.to_dict()["stages"][0]["backend"] == plan.chosen
+
+
+def test_a_solve_writes_none_of_the_words_of_its_plan(data, monkeypatch) -> None:
+    written = []
+    for name in ("describe", "restricted_words", "notes_for"):
+        real = getattr(dispatch, name)
+        monkeypatch.setattr(dispatch, name, lambda form, real=real: written.append(1) or real(form))
+    problem = make(data)
+    problem.solve()
+    assert not written
+    plan = problem.plan()
+    assert pickle.loads(pickle.dumps(plan)).words == plan.words
+    assert plan.words.problem in problem.explain()
+    assert plan.words.restricted.startswith("one Newton step")
 
 
 def test_explicit_backend_is_obeyed(data) -> None:

@@ -45,10 +45,10 @@ def test_what_would_take_long_is_named_and_runs_when_somebody_waits() -> None:
         problem = posed(p=p, n=300, k=k)
         plan = problem.plan()
         assert plan.outline == outline
-        assert any("solve(effort='high')" in note for note in plan.notes)
+        assert any("solve(effort='high')" in note for note in plan.words.notes)
         patient = problem.plan(time_limit=60.0)
         assert patient.outline.count("|") == 3
-        assert not any("by default" in note for note in patient.notes)
+        assert not any("by default" in note for note in patient.words.notes)
 
 
 def test_the_first_tries_gain_most_and_more_are_no_worse() -> None:
@@ -89,5 +89,5 @@ def test_the_memory_of_a_solve_is_about_right() -> None:
 
 def test_an_unknown_number_of_samples_is_said() -> None:
     plan = posed(n=None).plan()
-    assert any("samples=n" in note for note in plan.notes)
-    assert not any("samples=n" in note for note in posed().plan().notes)
+    assert any("samples=n" in note for note in plan.words.notes)
+    assert not any("samples=n" in note for note in posed().plan().words.notes)

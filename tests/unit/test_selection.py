@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 
 import sparsemodel as sm
 from sparsemodel.losses import CoxLoss, GammaLoss
+from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.path import PathPoint
 from sparsemodel.selection.regressions import regression_criterion_values
 
@@ -155,7 +156,9 @@ def fits(loss: object, target: np.ndarray, x: np.ndarray) -> np.ndarray:
     form = sm.Problem(
         sm.minimize(loss(A @ w, target)), sm.card(w, axis=1 if x.ndim > 2 else None) <= 3
     ).form
-    scores = regression_criterion_values(form, [PathPoint(3, point, 0.0) for point in x], "aic")
+    scores = regression_criterion_values(
+        form, [PathPoint(3, point, 0.0) for point in x], Criterion("aic")
+    )
     return scores - 2.0 * np.array([np.count_nonzero(point) for point in x])
 
 

@@ -28,6 +28,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.losses import builtin_losses
 from sparsemodel.numerics import RegressionObjective
+from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.path import PathPoint
 from sparsemodel.selection.regressions import regression_criterion_values
 from sparsemodel.testing import run_loss_suite
@@ -283,7 +284,7 @@ def test_its_information_criteria_are_those_of_the_likelihood(counted):
     assert problem.path(range(5)).select("ebic").k == 2
     x = np.random.default_rng(1).standard_normal((2, 9)) * [1, 0, 0, 1, 0, 0, 0, 0, 1]
     points = [PathPoint(2, one, 0.0) for one in x]
-    scores = regression_criterion_values(problem.form, points, "ebic")
+    scores = regression_criterion_values(problem.form, points, Criterion("ebic"))
     means = [np.exp(A @ one[:8] + one[8]) for one in x]
     logs = [nbinom.logpmf(y, 2.0, 2.0 / (2.0 + mean)).sum() for mean in means]
     assert scores[0] - scores[1] == pytest.approx(2.0 * (logs[1] - logs[0]), rel=1e-9)

@@ -12,9 +12,9 @@ import math
 import numpy as np
 
 from sparsemodel.interfaces import Conjugable, FloatArray, Loss
+from sparsemodel.interfaces.numeric import UNIT_ROUNDOFF
 
-U = 2.0**-53
-"""Unit roundoff of float64."""
+U = UNIT_ROUNDOFF
 
 TINY = float(np.finfo(np.float64).tiny)
 """Added wherever a product may underflow."""

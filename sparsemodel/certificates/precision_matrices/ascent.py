@@ -9,6 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.rounding import U as _U
 from sparsemodel.certificates.precision_matrices.spectral_bounds import (
     Enclosure,
     added,
@@ -19,8 +20,6 @@ from sparsemodel.certificates.precision_matrices.trivial import trivial_nats, wh
 from sparsemodel.interfaces import FloatArray
 from sparsemodel.interfaces.precision import AnyPrecision, SparsePrecision
 from sparsemodel.numerics.budget import Budget, eigenvector_cost
-
-_U = 2.0**-53
 
 LARGEST = 500
 """Largest exponent of a unit: far beyond it powers of two overflow."""

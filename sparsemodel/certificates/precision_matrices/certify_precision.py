@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.rounding import U as _U
 from sparsemodel.certificates.certify import versions
 from sparsemodel.certificates.precision_matrices.ascent import LARGEST, Ascent, Tasks
 from sparsemodel.certificates.precision_matrices.certificate_of_precision import (
@@ -40,8 +41,6 @@ from sparsemodel.numerics.precision import Pattern, active_bounds, eigenvalues, 
 from sparsemodel.numerics.precision.admm import minimise_admm
 from sparsemodel.numerics.precision.spectral import spectral_infimum
 from sparsemodel.threads import small_work
-
-_U = 2.0**-53
 
 _RATE = 5e8
 """Cubes of the order that eigendecompositions get through in a second, on the low side."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.rounding import U as _U
 from sparsemodel.certificates.precision_matrices.certificate_of_precision import Edge
 from sparsemodel.certificates.precision_matrices.spectral_bounds import added
 from sparsemodel.certificates.precision_matrices.trivial import of_matrix
@@ -18,8 +19,6 @@ from sparsemodel.numerics.precision import (
     factorise,
     within_bounds,
 )
-
-_U = 2.0**-53
 
 
 class Evaluated(NamedTuple):

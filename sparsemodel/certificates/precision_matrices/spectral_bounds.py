@@ -29,14 +29,13 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.rounding import U as _U
 from sparsemodel.certificates.proving.node import Minorant
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics import top_k
 from sparsemodel.numerics.precision import eigenvalues, rounding
 from sparsemodel.numerics.precision.spectral import optimal_eigenvalues, spectral_terms
-
-_U = 2.0**-53
 
 
 @final

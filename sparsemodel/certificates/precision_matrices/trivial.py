@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.rounding import U as _U
 from sparsemodel.certificates.precision_matrices.spectral_bounds import (
     Enclosure,
     added,
@@ -16,8 +17,6 @@ from sparsemodel.certificates.statements.claims import Assumption
 from sparsemodel.interfaces import FloatArray
 from sparsemodel.interfaces.precision import AnyPrecision, SparsePrecision
 from sparsemodel.numerics.precision import eigenvalues
-
-_U = 2.0**-53
 
 
 def trivial_bound(form: AnyPrecision) -> float:

@@ -222,7 +222,7 @@ def _nonsmooth(form: SparseRegression, start: FloatArray, until: Until) -> Relax
     best = Relaxed(start, math.inf, -math.inf, None, np.zeros(regulariser.shape.units), 0)
     centre: Witness | None = None
     mu, before, stuck = _FIRST, math.inf, 0
-    lowest = form.constant + sum(t.loss.infimum(t.target, t.weights) for t in form.terms)
+    lowest = form.infimum()
     top = _value(form, regulariser, rest, start)
     typical = min(top, _value(form, regulariser, rest, np.zeros(form.shape))) - lowest
     for _ in range(_ROUNDS):

@@ -25,15 +25,11 @@ from sparsemodel.certificates.statements.claims import (
     supported,
 )
 from sparsemodel.certificates.statements.exact_fit import exact_fit
-from sparsemodel.certificates.statements.objective_interval import (
-    FEASIBLE,
-    Primal,
-    constant_part,
-    null_value,
-)
+from sparsemodel.certificates.statements.objective_interval import Primal, constant_part, null_value
 from sparsemodel.certificates.statements.stationarity import Stationarity, first_order
 from sparsemodel.designs.operator import ADJOINT_TRIALS
 from sparsemodel.interfaces import Conjugable, FloatArray, Loss, SparseRegression
+from sparsemodel.numerics.minimisers.feasible import FEASIBLE
 
 CONTRADICTION = "the bound contradicts the point"
 

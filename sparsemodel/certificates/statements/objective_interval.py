@@ -19,9 +19,7 @@ from sparsemodel.certificates.arithmetic.rounding import (
     value_error,
 )
 from sparsemodel.interfaces import Cardinality, FloatArray, IntArray, Loss, SparseRegression, Term
-
-FEASIBLE = 1e-9
-"""Violation of bounds and convex constraints, relative to their size, that counts as rounding."""
+from sparsemodel.numerics.minimisers.feasible import FEASIBLE
 
 
 @final

@@ -145,7 +145,7 @@ def _record(
     return {
         "command": NAME,
         "version": __version__,
-        "problem": declared.problem.plan().problem,
+        "problem": declared.problem.plan().words.problem,
         "classes": list(declared.classes),
         **solution_record(solution),
         "certificate": None if certificate is None else certificate_record(certificate),

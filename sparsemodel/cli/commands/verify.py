@@ -94,7 +94,7 @@ def _checked(
 ) -> int:
     from sparsemodel.certificates import verify
 
-    statement = problem.plan().problem
+    statement = problem.plan().words.problem
     try:
         verification = verify(
             certificate, problem.form, names=names, cross_check=options.cross_check

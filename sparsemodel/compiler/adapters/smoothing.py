@@ -31,6 +31,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics import ExchangeTrials, RegressionObjective, margins
 from sparsemodel.numerics.exchange.swaps import Known
+from sparsemodel.numerics.minimisers.envelopes import LEAST_SMOOTHING
 
 LEVELS = (1.0, 0.4, 0.05)
 """Smoothing of the problems in a row, in units of the typical distance from the kinks. With much,
@@ -43,9 +44,6 @@ the other, and 1 and 3 up to 0.5 and 1.1 % like this, with 0.8 and 1.15 times th
 _LAST, _NEXT = 4, 4
 """Supports that a search came through last, and that are ranked next after the best, on which the
 original objective is minimised after each level. Smoothing ranks them otherwise than the kinks."""
-
-_TINY = float(np.finfo(np.float64).tiny)
-"""Least smoothing: its inverse, the curvature, is finite."""
 
 
 @final
@@ -166,7 +164,7 @@ def smoothed_form(form: SparseRegression, widths: FloatArray) -> SparseRegressio
     for term, width in zip(form.terms, widths, strict=True):
         loss = term.loss
         if not term.traits.has_hessian:
-            width = max(float(width), _TINY)
+            width = max(float(width), LEAST_SMOOTHING)
             loss = cast("Smoothable", loss).smoothed(width)
         terms.append(replace(term, loss=loss))
     return replace(form, terms=tuple(terms))

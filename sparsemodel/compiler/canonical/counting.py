@@ -52,7 +52,7 @@ def cardinality_of(declaration: Declaration, layout: Layout) -> Cardinality:
         groups=units.groups,
         price=float(prices.min(initial=math.inf)) if prices.size else 0.0,
         limits=layers,
-        prices=None if np.all(prices == prices[:1]) else prices,
+        prices=None if (prices == prices[:1]).all() else prices,
         knapsacks=knapsacks,
         crossing=crossing,
         order=order_of(declaration, units.numbers, units.number),

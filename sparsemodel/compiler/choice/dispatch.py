@@ -12,7 +12,7 @@ from sparsemodel.compiler.choice.precision_openings import choose_precision
 from sparsemodel.compiler.choice.recipes import is_recipe, parse
 from sparsemodel.compiler.deferred import Deferred
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
-from sparsemodel.compiler.plans.plan import Plan
+from sparsemodel.compiler.plans.plan import Plan, Words
 from sparsemodel.compiler.plans.stage import Rejection, Stage
 from sparsemodel.compiler.plans.wording import describe, notes_for, restricted_words
 from sparsemodel.compiler.reductions.base import Reduced
@@ -46,25 +46,31 @@ def make_plan(
     """
     if isinstance(form, SparseRegression):
         require_steps(form)
-    notes = notes_for(form)
+    notes: tuple[str, ...] = ()
     if backend is None:
         choice = _choose(reduced, facts, time_limit, effort)
-        stages, clear, notes = choice.stages, choice.clear_from, (*notes, *choice.notes)
+        stages, clear, notes = choice.stages, choice.clear_from, choice.notes
     elif isinstance(backend, str) and is_recipe(backend):
         stages, clear = _explicit_recipe(reduced.form, backend, patience(effort)), np.inf
     else:
         stages, clear = (_explicit(reduced.form, backend, patience(effort)),), np.inf
-    words = [word for stage in stages for word in adapter_words(stage.backend)]
     ran = {stage.label for stage in stages}
+
+    def words() -> Words:
+        adapted = [word for stage in stages for word in adapter_words(stage.backend)]
+        return Words(
+            problem=describe(form),
+            reductions=tuple(r.describe() for r in reduced.reductions),
+            restricted=restricted_words(reduced.form),
+            notes=(*notes_for(form), *notes),
+            adapters=tuple(dict.fromkeys(adapted)),
+        )
+
     return Plan(
-        problem=describe(form),
         stages=stages,
         others=Deferred((lambda: _others(reduced.form, ran)) if backend is None else tuple),
         known=facts.read_later(reduced.form, reduced.gradient),
-        reductions=tuple(r.describe() for r in reduced.reductions),
-        adapters=tuple(dict.fromkeys(words)),
-        restricted=restricted_words(reduced.form),
-        notes=notes,
+        said=Deferred(words),
         until_agreement=backend is None,
         clear_from=clear,
     )

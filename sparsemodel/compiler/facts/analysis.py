@@ -21,7 +21,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     Term,
 )
-from sparsemodel.numerics import RegressionObjective
+from sparsemodel.numerics.objectives.regression import margins
 
 T = TypeVar("T")
 
@@ -184,7 +184,7 @@ class Facts(FactSheet):
         key = ("gradient", form.terms is self.form.terms)
         products = self.recall(key, passes, partial(_first_products, form))
         gradient, self.sums, pull = products
-        if not np.all(np.isfinite(gradient)):
+        if not np.isfinite(gradient).all():
             self._refuse_nonfinite()
         _refuse_scale(float(np.abs(gradient).max(initial=0.0)), pull)
         source = "the gradient at zero, which the solver needs"
@@ -300,9 +300,10 @@ def _first_products(form: SparseRegression) -> tuple[FloatArray, FloatArray | No
 
     That of the sizes of the derivatives by the predictions.
     """
-    objective, term = RegressionObjective(form), form.terms[0]
-    origin = objective.origin()
-    pulls = objective.prediction_gradients(origin)
+    term, pulls = form.terms[0], []
+    for each in form.terms:
+        u = margins(each, np.zeros((each.design.shape[0], *form.shape[1:])))
+        pulls.append(each.loss.gradient(u, each.target, each.weights))
     pull = float(sum(np.abs(r).sum() for r in pulls))
     if len(form.terms) > 1 or not term.design.streamed:
         total = np.zeros(form.shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
@@ -29,24 +29,32 @@ _AFTERWARDS = (
 
 
 @final
+class Words(NamedTuple):
+    """What a plan says of the problem."""
+
+    problem: str
+    """One line: what is minimised over what."""
+    reductions: tuple[str, ...]
+    restricted: str
+    """How the objective is minimised on a support."""
+    notes: tuple[str, ...]
+    """What would change the picture."""
+    adapters: tuple[str, ...]
+    """What is done so that backends can solve what they cannot by themselves."""
+
+
+@final
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(Documented):
     """What the compiler decided; made without solving anything."""
 
-    problem: str
-    """One line: what is minimised over what."""
     stages: tuple[Stage, ...]
     others: Deferred[Rejection]
     """The backends that are not used; read them as :attr:`rejected`."""
     known: Deferred[Fact]
     """What is known; the rest of it is computed when :attr:`facts` is read."""
-    reductions: tuple[str, ...]
-    restricted: str
-    """How the objective is minimised on a support."""
-    notes: tuple[str, ...] = ()
-    """What would change the picture."""
-    adapters: tuple[str, ...] = ()
-    """What is done so that backends can solve what they cannot by themselves."""
+    said: Deferred[Any]
+    """What it says of the problem; read as :attr:`words`."""
     until_agreement: bool = False
     """Whether fresh starts end when two of them have come to the same objective."""
     clear_from: float = np.inf
@@ -64,6 +72,11 @@ class Plan(Documented):
     def facts(self) -> tuple[Fact, ...]:
         """Return what is known of the problem; what no decision needed is found when first read."""
         return self.known.found
+
+    @property
+    def words(self) -> Words:
+        """Return what the plan says of the problem."""
+        return cast("Words", self.said.found)
 
     @property
     def rejected(self) -> tuple[Rejection, ...]:
@@ -106,29 +119,29 @@ class Plan(Documented):
             f"{i}. {stage.label}{stage.options}: {stage.words(first=i == 1)}"
             for i, stage in enumerate(self.stages, 1)
         )
-        runs = [("on a support", self.restricted), *self.outlook()]
+        runs = [("on a support", self.words.restricted), *self.outlook()]
         return Document(
             kind="Plan",
             title="",
-            subject=self.problem,
+            subject=self.words.problem,
             sections=(
                 Section("Facts", (Facts(seen),)),
                 Section(
                     "Reductions (undone in the solution; certificates use your data)",
-                    (Items(self.reductions),),
+                    (Items(self.words.reductions),),
                 ),
-                Section("On the way", (Items(self.adapters),)),
+                Section("On the way", (Items(self.words.adapters),)),
                 Section("Plan", (Items(steps), Facts(runs)), folded=False),
                 Section("What is proved, each under its own assumptions", (Facts(self._proved()),)),
                 *self._not_taken(),
-                Section("What would change this", (Items(self.notes),), folded=False),
+                Section("What would change this", (Items(self.words.notes),), folded=False),
             ),
         )
 
     def _proved(self) -> list[tuple[str, str]]:
         proved = {stage.label: stage.backend.guarantee for stage in self.stages}
         rows = [(label, text) for label, text in proved.items() if text]
-        if self.adapters and not rows:
+        if self.words.adapters and not rows:
             rows.append(("beforehand", "nothing, since the backends work on an easier objective"))
         return [*rows, ("afterwards", _AFTERWARDS)]
 
@@ -171,12 +184,12 @@ class Plan(Documented):
         return Document(
             kind="Plan",
             title="",
-            subject=self.problem,
+            subject=self.words.problem,
             sections=(
                 Section("Data", (Facts(seen),)),
                 Section("Plan", (Items(tuple(steps)), Facts(self.outlook())), folded=False),
                 Section("Proved for any data", (Facts([*proved.items()]),)),
-                Section("What would change this", (Items(self.notes),)),
+                Section("What would change this", (Items(self.words.notes),)),
                 Section("More", (Items((f"{others} {_MORE}",)),)),
             ),
         )
@@ -197,12 +210,14 @@ class Plan(Documented):
         Nodes carry ``kind``, ``label`` and ``detail``, edges a ``label``:
         ``sparsemodel.reporting.plots.plan`` draws it.
         """
-        return plan_graph(self.problem, self.reductions, self.stages, self.restricted)
+        return plan_graph(
+            self.words.problem, self.words.reductions, self.stages, self.words.restricted
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data."""
         return {
-            "problem": self.problem,
+            "problem": self.words.problem,
             "facts": [
                 {
                     "name": f.name,
@@ -213,8 +228,8 @@ class Plan(Documented):
                 }
                 for f in self.facts
             ],
-            "reductions": list(self.reductions),
-            "adapters": list(self.adapters),
+            "reductions": list(self.words.reductions),
+            "adapters": list(self.words.adapters),
             "stages": [
                 {
                     "backend": s.label,
@@ -226,12 +241,12 @@ class Plan(Documented):
                 }
                 for s in self.stages
             ],
-            "restricted": self.restricted,
+            "restricted": self.words.restricted,
             "rejected": [
                 {"backend": r.backend, "able": r.able, "reasons": list(r.reasons)}
                 for r in self.rejected
             ],
-            "notes": list(self.notes),
+            "notes": list(self.words.notes),
         }
 
 

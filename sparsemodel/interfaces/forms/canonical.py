@@ -210,6 +210,10 @@ class SparseRegression(Form):
         """Return what the losses of all terms have in common."""
         return LossTraits.common([term.traits for term in self.terms])
 
+    def infimum(self) -> float:
+        """Return the constant plus the infima of the losses, below which no value is."""
+        return self.constant + sum(t.loss.infimum(t.target, t.weights) for t in self.terms)
+
 
 def coordinate_scores(x: FloatArray) -> FloatArray:
     """Return the squared size of each coordinate: ``x**2``, summed over a matrix's columns."""

@@ -30,6 +30,7 @@ from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.results.summary import Summary
 from sparsemodel.modelling.run_options import within
 from sparsemodel.numerics import minimise_restricted
+from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.path import Followed, PathPoint, Search
 from sparsemodel.selection.searched_path import searched_path
@@ -124,7 +125,7 @@ class CompiledProblem(ABC):
         if len(self.layout.variables) == 1 and self.layout.variables[0].names is None:
             return chosen, None
         starts = np.array([*self.layout.starts, self.form.cardinality.size])
-        owners = np.unique(_owners(starts, np.flatnonzero(self.counted)))
+        owners = np.flatnonzero(np.logical_or.reduceat(self.counted, starts[:-1]))
         heights = np.diff(starts)[owners]
         shift = starts[owners] - (np.cumsum(heights) - heights)
         indices = chosen - shift[np.searchsorted(owners, _owners(starts, chosen))]
@@ -217,19 +218,8 @@ class CompiledProblem(ABC):
         """Return the solutions for each of the sorted ``ks``, by searches from neighbours."""
         return searched_path(self.form, ks, lambda _: self.facts(), how)
 
-    def scores(
-        self,
-        points: Sequence[PathPoint],
-        criterion: str,
-        gamma: float | None = None,
-        *,
-        shrunk: bool = False,
-    ) -> FloatArray:
-        """Return an information criterion for each point of a path; smaller is better.
-
-        ``gamma`` is that of EBIC; None is what is usual for the form. With ``shrunk`` coefficients
-        that a ridge shrinks count less than those that it does not.
-        """
+    def scores(self, points: Sequence[PathPoint], criterion: Criterion) -> FloatArray:
+        """Return an information criterion for each point of a path; smaller is better."""
         raise ModelError(f"There are no information criteria for {self.form.kind}.")
 
     def most_carried(self) -> int | None:

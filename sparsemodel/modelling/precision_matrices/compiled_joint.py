@@ -27,6 +27,7 @@ from sparsemodel.modelling.precision_matrices.compiled_precision import (
     matrix_of,
     notes_on,
 )
+from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.path import Followed, PathPoint, Search
 from sparsemodel.selection.precision_matrices import joint_criterion_values, solve_joint_path
@@ -60,16 +61,9 @@ class CompiledJoint(CompiledGraph):
     def path(self, ks: Sequence[int], how: Search) -> Followed:
         return solve_joint_path(self.form, ks, how)
 
-    def scores(
-        self,
-        points: Sequence[PathPoint],
-        criterion: str,
-        gamma: float | None = None,
-        *,
-        shrunk: bool = False,
-    ) -> FloatArray:
+    def scores(self, points: Sequence[PathPoint], criterion: Criterion) -> FloatArray:
         samples = [(m.sample.covariance, m.form.samples) for m in self.matrices]
-        return joint_criterion_values(self.form, points, criterion, samples, gamma)
+        return joint_criterion_values(self.form, points, criterion, samples)
 
     def observed(self) -> Observed:
         raise ModelError(

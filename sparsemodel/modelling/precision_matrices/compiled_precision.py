@@ -46,6 +46,7 @@ from sparsemodel.numerics.budget import (
     inverse_cost,
 )
 from sparsemodel.numerics.precision import active_bounds, factorise
+from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.path import Followed, PathPoint, Search
 from sparsemodel.selection.precision_matrices import (
@@ -150,21 +151,13 @@ class CompiledPrecision(CompiledGraph):
     def path(self, ks: Sequence[int], how: Search) -> Followed:
         return solve_precision_path(self.form, ks, how)
 
-    def scores(
-        self,
-        points: Sequence[PathPoint],
-        criterion: str,
-        gamma: float | None = None,
-        *,
-        shrunk: bool = False,
-    ) -> FloatArray:
+    def scores(self, points: Sequence[PathPoint], criterion: Criterion) -> FloatArray:
         return precision_criterion_values(
             self.form,
             points,
             criterion,
             covariance=self.sample.covariance,
             samples=self.form.samples,
-            gamma=gamma,
         )
 
     def observed(self) -> Observed:

@@ -45,6 +45,7 @@ from sparsemodel.modelling.run_options import within
 from sparsemodel.numerics import as_sequence
 from sparsemodel.numerics.budget import budget, too_late_to_read
 from sparsemodel.registry import usable_backends
+from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.further import solve_path
 from sparsemodel.selection.path import Followed, PathPoint, Search, charged, with_fewer
@@ -275,22 +276,8 @@ class Compiled(CompiledProblem):
             found = valued(self.form, reduced, found)
         return charged(found, self.form.sparsity, ks)
 
-    def scores(
-        self,
-        points: Sequence[PathPoint],
-        criterion: str,
-        gamma: float | None = None,
-        *,
-        shrunk: bool = False,
-    ) -> FloatArray:
-        return regression_criterion_values(
-            self.form,
-            points,
-            criterion,
-            gamma=gamma,
-            weights=self._declared_weights(),
-            shrunk=shrunk,
-        )
+    def scores(self, points: Sequence[PathPoint], criterion: Criterion) -> FloatArray:
+        return regression_criterion_values(self.form, points, criterion, self._declared_weights())
 
     def most_carried(self) -> int | None:
         return most_carried(self.form, self._declared_weights())

@@ -136,9 +136,11 @@ def _linked(objective: Objective, constraints: tuple[Constraint, ...]) -> list[L
 
     So ``abs(A @ w - b) <= t`` brings ``w`` in where ``t`` is minimised.
     """
-    inside = {id(p.variable) for e in expressions_of(objective, ()) for p in e.pieces}
     kinds = (LinearConstraint, NormConstraint)
     links = [[p.variable for p in c.expression.pieces] for c in constraints if isinstance(c, kinds)]
+    if not links:
+        return []
+    inside = {id(p.variable) for e in expressions_of(objective, ()) for p in e.pieces}
     found: list[LossTerm] = []
     for _ in links:
         for link in links:

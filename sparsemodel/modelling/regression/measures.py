@@ -26,7 +26,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.modelling.results.summary import Estimate, Summary
 from sparsemodel.numerics import margins
 from sparsemodel.numerics.minimisers.unboundedness import check_attained
-from sparsemodel.selection.criteria import copies
+from sparsemodel.selection.criteria import Criterion, copies
 from sparsemodel.selection.path import PathPoint
 from sparsemodel.selection.regressions import regression_criterion_values
 
@@ -202,7 +202,7 @@ def _criteria(form: SparseRegression, x: FloatArray, weights: FloatArray) -> dic
         return {}
     point = PathPoint(form.sparsity.count(x), x, 0.0)
     return {
-        one: float(regression_criterion_values(form, [point], one, weights=[weights])[0])
+        one: float(regression_criterion_values(form, [point], Criterion(one), [weights])[0])
         for one in ("aic", "bic", "ebic")
     }
 

@@ -9,12 +9,16 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from sparsemodel.compiler.choice.dispatch import make_plan
+from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.driver import Looked, LowerBound, Outcome, RunOptions, run
-from sparsemodel.interfaces import DataError
+from sparsemodel.interfaces import Backend, DataError
 from sparsemodel.loading import uninterrupted
+from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.failures import answering
+from sparsemodel.modelling.results.fitted import Use
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.reporting.solve_log import solve_log
 
@@ -28,19 +32,22 @@ _LOOK = (0.5, 2.0)
 
 
 def solved(
+    reading: Reading,
     compiled: CompiledProblem,
-    plan: Plan,
     options: RunOptions,
+    backend: str | Backend | None,
+    effort: Effort,
     *,
     verbose: bool,
     began: float,
-    known: float,
 ) -> tuple[Outcome, Solution]:
-    """Run a plan; return the outcome and the solution.
+    """Make a plan and run it; return the outcome and the solution.
 
-    ``began`` is when the user asked, ``known`` what the analysis had cost before.
+    ``began`` is when the user asked.
     """
+    known, read = compiled.analysed, compiled.stored[0]
     facts, reduced = compiled.analysis()
+    plan = make_plan(compiled.form, reduced, facts, backend, options.time_limit, effort)
     ready = time.perf_counter()
     with solve_log(verbose, plan) as log:
         if log is not None:
@@ -51,10 +58,12 @@ def solved(
         "solve": time.perf_counter() - ready,
         "total": time.perf_counter() - began,
     }
-    return outcome, packaged(compiled, outcome, plan, timings, facts.passes - known)
+    found = packaged(reading, compiled, outcome, plan, timings, facts.passes - known)
+    return outcome, with_readings(found, compiled, read)
 
 
 def packaged(
+    reading: Reading,
     compiled: CompiledProblem,
     outcome: Outcome,
     plan: Plan,
@@ -87,6 +96,7 @@ def packaged(
         counts=compiled.counts,
         chosen=_chosen(compiled, outcome),
         units=compiled.form.cardinality.units + compiled.form.cardinality.forced_units,
+        use=Use.of(reading, compiled, outcome.x),
     )
 
 
@@ -140,7 +150,11 @@ def with_readings(found: T, compiled: CompiledProblem, before: int | None) -> T:
 
 
 def improved(
-    compiled: CompiledProblem, outcome: Outcome, last: Solution, lower: LowerBound
+    reading: Reading,
+    compiled: CompiledProblem,
+    outcome: Outcome,
+    last: Solution,
+    lower: LowerBound,
 ) -> Solution:
     """Return the solution for a better point met by a proof."""
     return replace(
@@ -151,4 +165,5 @@ def improved(
         backend=f"{last.backend} + branch and bound",
         lower=lower,
         notes=(*last.notes, "the proof found a better point than the solver"),
+        use=Use.of(reading, compiled, outcome.x),
     )

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.documents.document import Document
 from sparsemodel.documents.documented import Documented
 from sparsemodel.interfaces import (
@@ -31,6 +32,7 @@ from sparsemodel.modelling.run_options import within
 from sparsemodel.numerics.budget import sharing
 from sparsemodel.progress import counted
 from sparsemodel.selection.choice import at_the_end, best_carried
+from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.cross_validation import CrossValidation, cross_validate
 from sparsemodel.selection.path import Followed, Search
 from sparsemodel.selection.stability import selection_frequencies
@@ -135,6 +137,7 @@ class Path(Documented, Signposted):
         """Return the objectives as a table: a row for each k, a column for each ridge."""
         return path_document(self.k.tolist(), self.ridges, self.objective, self.support)
 
+    @taking_only_its_own
     def at(self, k: int, ridge: float | None = None) -> PathSolution:
         """Return the solution for a ``k`` of the path, and one of its ridges.
 
@@ -207,10 +210,11 @@ class Path(Documented, Signposted):
         -----
         With several ridges, ``d`` is the effective number of coefficients,
         :math:`d = \operatorname{tr}(H (H + R)^{-1})`; see
-        :func:`sparsemodel.selection.regression_criterion_values`.
+        :func:`sparsemodel.selection.regressions.regression_criterion_values`.
         """
+        rule = Criterion(criterion, gamma, shrunk=self.ridges is not None)
         columns = [
-            problem.scores(points, criterion, gamma, shrunk=self.ridges is not None)
+            problem.scores(points, rule)
             for problem, points in zip(self._problems, zip(*self._points, strict=True), strict=True)
         ]
         scores = np.stack(columns, axis=1)
@@ -356,6 +360,7 @@ class Path(Documented, Signposted):
             use=Use.of(self._reading, self._problems[column], point.x),
         )
 
+    @taking_only_its_own
     def plot(self, axes: Any = None, *, chosen: PathSolution | None = None) -> Any:
         """Draw the objective against k, and the scores behind a choice; a line for each ridge.
 

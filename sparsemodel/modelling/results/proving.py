@@ -13,6 +13,7 @@ from sparsemodel.driver import LowerBound, Outcome
 from sparsemodel.interfaces import DataTypeError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.interfaces.precision import SparsePrecision
+from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.formulations.formulation import CompiledProblem, ProofRequest
 from sparsemodel.modelling.results.packaged import improved, with_readings
 from sparsemodel.modelling.results.solution import Solution
@@ -33,6 +34,7 @@ def certify(compiled: CompiledProblem, outcome: Outcome, solution: Solution) -> 
 
 @np.errstate(all="ignore")  # a bound that overflows is not finite, and none
 def prove(
+    reading: Reading,
     compiled: CompiledProblem,
     outcome: Outcome,
     solution: Solution,
@@ -66,7 +68,7 @@ def prove(
     if np.array_equal(certificate.x, outcome.x):
         return certificate, outcome, replace(solution, lower=lower)
     better = replace(outcome, x=certificate.x, value=certificate.value)
-    return certificate, better, improved(compiled, better, solution, lower)
+    return certificate, better, improved(reading, compiled, better, solution, lower)
 
 
 def enclosure(*problem: Any) -> tuple[float, float]:

@@ -109,7 +109,7 @@ class HessianRows:
         if self.size <= min(_WHOLE, 10 * places + _LIKELY) and self._affordable():
             everything = np.arange(self.size)
             whole = self._raw(everything)
-            self._eliminate(np.diag(whole).copy(), whole[self._free])
+            self._eliminate(whole.diagonal(), whole[self._free])
             self._keep(everything, self._reduced(everything, whole))
         elif self._far() and self._affordable():
             likely = self._promising()

@@ -8,12 +8,16 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point
 from sparsemodel.numerics.budget import budget
-from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT, factored, farthest
+from sparsemodel.numerics.minimisers.few_columns import ARMIJO
+from sparsemodel.numerics.minimisers.newton import (
+    DIRECT_LIMIT,
+    FULL_ACCURACY,
+    LEVEL,
+    STRIDE,
+    factored,
+    farthest,
+)
 
-_FULL_ACCURACY = 1e-13
-_ARMIJO = 1e-4
-_STRIDE = 1e3
-_LEVEL = 1e-7
 _FLAT = 1e-16
 """Curvature, relative to the largest, that is nothing but rounding."""
 _NEAR = 1e-8
@@ -47,7 +51,7 @@ def minimise_in_box(
     if not support.size:
         return function.point(first)
     size = objective.steepness(support, float(np.linalg.norm(function.evaluate(first)[1])))
-    goal = (_FULL_ACCURACY if tol is None else tol) * max(size, 1e-300)
+    goal = (FULL_ACCURACY if tol is None else tol) * max(size, 1e-300)
     if first.size <= DIRECT_LIMIT:
         v = box_newton(function, first, lower, upper, tol=goal, far=farthest(objective))
     else:
@@ -167,10 +171,10 @@ def box_newton(
             d[inner] = factored(square)(-g[inner])
             left = g[inner] + square @ d[inner]
             rest = float(np.linalg.norm(left))
-            if rest > _LEVEL * float(np.linalg.norm(g[inner])):
+            if rest > LEVEL * float(np.linalg.norm(g[inner])):
                 # The part of the gradient that the factor left out, as it has next to no curvature:
                 # to its minimum where it has some, else to a bound, or away.
-                stride = _STRIDE * (1.0 + float(np.linalg.norm(v))) / rest
+                stride = STRIDE * (1.0 + float(np.linalg.norm(v))) / rest
                 bend = float(left @ square @ left) / rest**2
                 if bend > _FLAT * float(np.max(np.diag(square))):
                     stride = min(stride, 1.0 / bend)
@@ -178,7 +182,7 @@ def box_newton(
         found = _search(function, v, value, g, d, lower, upper)
         if found is None:
             # Where an exponential is flat, a step may be 1e80 long: no halving brings it back.
-            longest = _STRIDE * (1.0 + float(np.linalg.norm(v)))
+            longest = STRIDE * (1.0 + float(np.linalg.norm(v)))
             steepest *= min(1.0, longest / max(float(np.linalg.norm(steepest)), 1e-300))
             found = _search(function, v, value, g, steepest, lower, upper)
         if found is None:
@@ -213,7 +217,7 @@ def _search(
         if change >= 0.0:
             return None
         new_value, new_g = function.evaluate(following)
-        if new_value <= value + _ARMIJO * change + rounding:
+        if new_value <= value + ARMIJO * change + rounding:
             return following, new_value, new_g
         t *= 0.5
     return None

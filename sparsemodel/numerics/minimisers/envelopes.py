@@ -24,8 +24,8 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
 )
 
-_TINY = float(np.finfo(np.float64).tiny)
-"""Least smoothing: its inverse, the curvature, is finite."""
+LEAST_SMOOTHING = float(np.finfo(np.float64).tiny)
+"""Its inverse, the curvature, is finite."""
 
 
 class Envelope(ABC):
@@ -126,7 +126,7 @@ class NonsmoothTerm(TermEnvelope):
     def __init__(self, term: Term, design: Design, v: FloatArray) -> None:
         super().__init__(term, design)
         self._loss = cast("Loss", term.loss)
-        self._mu = max(self._width(v), _TINY)
+        self._mu = max(self._width(v), LEAST_SMOOTHING)
         self._smooth = self._smoothed()
         self._a: FloatArray = np.zeros(term.target.shape[0])
         self._u: FloatArray = self._a
@@ -141,7 +141,7 @@ class NonsmoothTerm(TermEnvelope):
 
     def sharpen(self, factor: float) -> None:
         """Come closer to the kinks: divide the smoothing by ``factor``."""
-        self._mu = max(self._mu / factor, _TINY)
+        self._mu = max(self._mu / factor, LEAST_SMOOTHING)
         self._smooth = self._smoothed()
 
     def _width(self, v: FloatArray) -> float:

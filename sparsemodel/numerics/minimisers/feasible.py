@@ -26,6 +26,8 @@ from sparsemodel.numerics.budget import budget
 from sparsemodel.numerics.objectives.regression import margins
 from sparsemodel.numerics.support.hard_threshold import select, select_scores
 
+FEASIBLE = 1e-9
+"""Violation of bounds and convex constraints, relative to their size, that counts as rounding."""
 _TOLERANCE = 1e-9
 _REWEIGHTINGS = 8
 _FEW = 500

@@ -18,7 +18,8 @@ _NEWTON_STEPS = 50
 SMALL_PIVOT = 1e-5
 """Pivot of a scaled Hessian below which the columns are factored themselves: condition 1e10. That
 is left to the general method."""
-_ARMIJO = 1e-4
+ARMIJO = 1e-4
+"""Share of the decrease that the slope promises which a step must bring."""
 _BLIND = 1e-14
 """Promise of a step, as a share of what is above the infimum, that is none."""
 
@@ -69,7 +70,7 @@ def minimise_few(
             return None
         t, limit = 1.0, value + 1e-15 * abs(value)
         following, after = predicted(x + step)
-        while not after <= limit + _ARMIJO * t * slope:
+        while not after <= limit + ARMIJO * t * slope:
             t *= 0.5
             if t < 1e-10:
                 return None

@@ -46,7 +46,7 @@ from sparsemodel.numerics.minimisers.envelopes import (
     SmoothTerm,
     TermEnvelope,
 )
-from sparsemodel.numerics.minimisers.feasible import in_one_unit, satisfied
+from sparsemodel.numerics.minimisers.feasible import FEASIBLE, in_one_unit, satisfied
 from sparsemodel.numerics.minimisers.newton import farthest
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 
@@ -57,8 +57,6 @@ _IDLE = 20
 """Rounds in a row that come no nearer, after which none will: the kinks are 1e9 times sharper."""
 _EXACT = 1e-12
 """Relative gap, violation and proximal residual at the end."""
-_FEASIBLE = 1e-9
-"""Relative violation up to which a point counts as feasible."""
 
 
 @final
@@ -308,7 +306,7 @@ def _constraints(
 
 
 def _within(constraints: Sequence[ConstraintEnvelope]) -> bool:
-    return max((part.violation() for part in constraints), default=0.0) <= _FEASIBLE
+    return max((part.violation() for part in constraints), default=0.0) <= FEASIBLE
 
 
 def _stands(form: SparseRegression, support: IntArray, start: Point) -> bool:
@@ -326,7 +324,7 @@ def _can_be_feasible(
 
     rows = [part for part in constraints if isinstance(part, RowsEnvelope)]
     if not rows or not lower.size:
-        return not rows or all(part.violation() <= _FEASIBLE for part in rows)
+        return not rows or all(part.violation() <= FEASIBLE for part in rows)
     parts = [(part.matrix, part.lower, part.upper) for part in rows]
     matrix, low, high, bounds, _ = in_one_unit(parts, lower, upper)
     both = np.concatenate([matrix, -matrix])

@@ -180,9 +180,7 @@ class DistributedObjective(OfRegression):
         return self._rest.strong_convexity()
 
     def infimum(self) -> float:
-        return self._form.constant + sum(
-            term.loss.infimum(term.target, term.weights) for term in self._form.terms
-        )
+        return self._form.infimum()
 
     def _sum(self, name: str, *arguments: Any) -> Any:
         return summed(

@@ -15,14 +15,14 @@ from sparsemodel.interfaces import (
     SparseRegression,
     coordinate_scores,
 )
+from sparsemodel.interfaces.numeric import UNIT_ROUNDOFF
 from sparsemodel.numerics.support.hard_threshold import highest
 
-_UNIT = 2.0**-53
-_SINGLE = 16.0 * _UNIT
+_SINGLE = 16.0 * UNIT_ROUNDOFF
 """Relative error of a prediction that is taken for granted."""
 _AS_GOOD = 1e-6
 """Relative difference up to which points are as good for a bound."""
-_RESIDUAL = 256.0 * _UNIT
+_RESIDUAL = 256.0 * UNIT_ROUNDOFF
 """Size of a residual, relative to its prediction, that a good fit without noise may leave."""
 
 
@@ -115,7 +115,7 @@ def rounding_of_value(
 
     ``pulls`` are the gradients in the predictions. O(n).
     """
-    total = [4.0 * _UNIT * abs(form.constant)]
+    total = [4.0 * UNIT_ROUNDOFF * abs(form.constant)]
     for term, z, pull in zip(form.terms, predictions, pulls, strict=True):
         sizes = np.abs(z)
         if term.offset is not None:

@@ -108,7 +108,7 @@ class RegressionObjective(OfRegression):
     # ---- values ------------------------------------------------------------------------------
 
     def point(self, support: IntArray, values: FloatArray) -> Point:
-        if not support.size:
+        if not values.any():
             predictions = tuple(
                 np.zeros((t.design.shape[0], *self.shape[1:])) for t in self._form.terms
             )
@@ -197,7 +197,7 @@ class RegressionObjective(OfRegression):
     @cached_property
     def _has_bound(self) -> bool:
         ridged = self._ridge[self._form.sparsity.counted]
-        return ridged.size > 0 and bool(np.all(ridged > 0.0))
+        return ridged.size > 0 and bool((ridged > 0.0).all())
 
     @cached_property
     def _ridge_bound(self) -> StrongConvexityBound:
@@ -370,9 +370,7 @@ class RegressionObjective(OfRegression):
 
     @cached_property
     def _infimum(self) -> float:
-        return self._form.constant + sum(
-            term.loss.infimum(term.target, term.weights) for term in self._form.terms
-        )
+        return self._form.infimum()
 
 
 def predictions(objective: Objective, at: Point) -> tuple[FloatArray, ...]:

@@ -44,10 +44,11 @@ def forward_selection(
             return chosen[:place]
         explained += gain
         before, pivot = taken[:place], float(s[into])
-        if not rows.known(np.array([into]))[0]:
+        entering = np.array([into])
+        if not rows.known(entering)[0]:
             more = top_k(gains, min(_AHEAD, most - place))
             rows.fetch(more if rows.ahead(more) else more[more == into])
-        column = rows.rows(np.array([into]))[0]
+        column = rows.rows(entering)[0]
         column -= before[:, into] @ before
         r -= (r[:, into] / pivot)[:, None] * column
         column /= np.sqrt(pivot)
