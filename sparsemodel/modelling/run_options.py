@@ -52,15 +52,19 @@ def within(time_limit: Any) -> AbstractContextManager[Budget]:
 
 
 def first(solve: Callable[[], Any]) -> Any:
-    """Solve in half of the time that is left, so that what needs the solution has some as well.
+    """Solve in half of the time that is left, so that what needs the solution has some as well."""
+    with sharing(2):
+        return unbroken(solve())
+
+
+def unbroken(solution: Any) -> Any:
+    """Return a solution that another question needs.
 
     Raises
     ------
     KeyboardInterrupt
-        When Ctrl-C ended the solve, whose solution is kept: it is meant for what was asked.
+        When Ctrl-C ended its search. The solution is kept; the question is not gone into.
     """
-    with sharing(2):
-        solution = solve()
     if solution.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt
     return solution
