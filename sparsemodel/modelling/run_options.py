@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from sparsemodel.driver import RunOptions
-from sparsemodel.interfaces import DataTypeError, ModelError
+from sparsemodel.interfaces import DataTypeError, ModelError, Stop
 from sparsemodel.interfaces.numeric import checked_seed, real_number, whole_number
 from sparsemodel.numerics.budget import Budget, ending_by, sharing
 from sparsemodel.progress import allow
@@ -54,4 +54,17 @@ def within(time_limit: Any) -> AbstractContextManager[Budget]:
 def first(solve: Callable[[], Any]) -> Any:
     """Solve in half of the time that is left, so that what needs the solution has some as well."""
     with sharing(2):
-        return solve()
+        return unbroken(solve())
+
+
+def unbroken(solution: Any) -> Any:
+    """Return a solution that another question needs.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        When Ctrl-C ended its search. The solution is kept; the question is not gone into.
+    """
+    if solution.stop is Stop.INTERRUPTED:
+        raise KeyboardInterrupt
+    return solution

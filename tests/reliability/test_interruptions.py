@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import sparsemodel as sm
 from sparsemodel.certificates import Certificate
 from sparsemodel.certificates.dual_bounds.bound_search import Found
 from sparsemodel.certificates.dual_bounds.coefficient_bounds import certifying
+from sparsemodel.interfaces import Stop
 from sparsemodel.selection.regressions import RegressionObservations
 
 
@@ -112,6 +114,30 @@ def test_ctrl_c_keeps_the_halves_that_were_finished(monkeypatch: pytest.MonkeyPa
     last = len(begun)
     with pytest.raises(KeyboardInterrupt):
         path.stability(resamples=9, seed=1)
+
+
+@pytest.mark.parametrize("name", ["certify", "prove"])
+@pytest.mark.parametrize("fewest", [False, True])
+def test_ctrl_c_in_a_first_solve_ends_what_it_is_for(
+    name: str, fewest: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search for a proof began all the same, and took all of its time limit."""
+    problem = problem_of(rng, 8, 3)
+    if fewest:
+        w, A = sm.Variable(8), rng.standard_normal((30, 8))
+        problem = sm.Problem(sm.minimize(sm.card(w)), sm.squared_loss(A @ w, A[:, 0] + 1.0) <= 0.4)
+        problem.solve()
+    solve = sm.Problem.solve
+
+    def interrupted(*given: object) -> sm.Solution:
+        return replace(solve(*given), stop=Stop.INTERRUPTED)
+
+    monkeypatch.setattr(sm.Problem, "solve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(problem, name)()
+    monkeypatch.setattr(sm.Problem, "solve", solve)
+    assert problem.solution.support.size <= 8
+    assert np.isfinite(getattr(problem, name)().bound)
 
 
 @pytest.fixture(scope="module")

@@ -134,6 +134,22 @@ def test_newton_minimises_huber_losses_where_few_observations_are_near_the_targe
     assert (point.duals is None) == (noise == 4.0)  # only the interior point method has them
 
 
+@pytest.mark.parametrize("bounds", [False, True])
+def test_few_squares_in_large_units_beside_a_huber_loss(bounds: bool) -> None:
+    """Newton's method ended anywhere in the plane of the squares, 8 times above the minimum."""
+    rng = np.random.default_rng(0)
+    w = sm.Variable(6)
+    u, y = rng.standard_normal((9, 6)) @ w, rng.standard_normal(9)
+    squares = sm.squared_loss(rng.standard_normal((3, 6)) @ w, 1e3 * rng.standard_normal(3))
+    limits = [w >= -1e6] if bounds else []
+    objective, point = _minimised(squares + _loss("huber", u, y, None, 0.2), limits)
+    every = np.arange(6)
+    squared, huber = (term.design.to_array() for term in objective.form.terms)
+    slopes = objective.prediction_gradients(point)
+    gradient = squared.T @ slopes[0] + huber.T @ slopes[1]
+    assert np.abs(gradient[every]).max() <= 1e-9 * np.abs(huber).max()
+
+
 def test_targets_far_from_zero_keep_their_digits() -> None:
     rng = np.random.default_rng(6)
     A, y = rng.standard_normal((N, P)), rng.standard_normal(N)

@@ -121,8 +121,13 @@ class TermValue:
         reach = error * (1.0 + 8.0 * U)
         if u.ndim == 1:
             # Convex in one variable: the largest value nearby is at an end.
-            ends = [(v, loss.value(v, y)) for v in (u - reach, u + reach)]
-            high = np.maximum(*(value + value_error(loss, v, y, value) for v, value in ends))
+            around = (u - reach, u + reach)
+            ends = [loss.value(v, y) for v in around]
+            slack = value_error(loss, np.abs(u) + reach, y, np.maximum(*ends))
+            own = [value_error(loss, v, y, e) for v, e in zip(around, ends, strict=True)]
+            # Whether a loss overflows depends on the sign of the prediction.
+            slack = np.where(np.isfinite(slack) & np.isfinite(sum(own)), slack, np.maximum(*own))
+            high = np.maximum(*ends) + slack
         elif term.traits.simplex:
             # Slopes are probabilities, one of them less one: their sizes add up to two at most.
             high = losses + 2.0 * reach.max(axis=1) + value_error(loss, u, y, losses)

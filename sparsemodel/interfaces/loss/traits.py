@@ -60,7 +60,7 @@ class LossTraits:
     smoothable: bool
     """Smooth approximations from below are available."""
     piecewise: bool
-    """A sum of pieces that are linear, parabolic and linear again."""
+    """A sum of pieces that are linear, parabolic and linear again, with or without squares."""
     strictly_convex: bool
     """Strictly convex, or affine, along every line of predictions."""
     everywhere: bool
@@ -91,6 +91,10 @@ class LossTraits:
         if len(several) == 1:
             return several[0]
         shared = {name: all(getattr(t, name) for t in several) for name in _YES_OR_NO}
+        # Squared losses beside pieces are pieces, too: parabolas without ends.
+        shared["piecewise"] = all(t.piecewise or t.square for t in several) and any(
+            t.piecewise for t in several
+        )
         return cls(
             **shared,
             lower=min((t.lower for t in several), default=0.0),

@@ -16,6 +16,7 @@ from sparsemodel.modelling.expressions.norms import NormConstraint, norm
 from sparsemodel.modelling.expressions.objective_terms import LossLimit, Objective, Price
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, resolve
 from sparsemodel.modelling.goal import minimize
+from sparsemodel.modelling.run_options import unbroken
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
@@ -117,7 +118,7 @@ class Fewest:
         try:
             while k > 0:
                 self.k.value = k - 1
-                loss = problem.solve().value
+                loss = unbroken(problem.solve()).value
                 excess = (loss - self._most()) / max(abs(loss), 1e-300)
                 certificate = ask(problem, float(np.clip(0.9 * excess, 1e-9, 0.5)))
                 found = problem.solution

@@ -106,7 +106,9 @@ def _remember(k, j, depth, index, best, where, constant, own, m, cases):  # type
         others[j, t], factors[j, t] = -1, 0.0
         if t < k - 1 - depth and where[depth, t] >= 0:
             others[j, t] = where[depth, t]
-            factors[j, t] = best[depth, t] / (own[depth] * m[where[depth, t]])
+            reach = own[depth] * m[where[depth, t]]
+            if reach > 0.0:  # a coefficient may be fixed at zero
+                factors[j, t] = best[depth, t] / reach
         inside[j, t] = index[t + 1] if t < depth else -1
 
 

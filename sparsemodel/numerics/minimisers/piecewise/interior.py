@@ -32,6 +32,8 @@ _INSIDE = 0.9995
 """Share of the way to the boundary that a step may take."""
 _FAINT = 1e-14
 """Added to the unit diagonal that is factored: without curvature, the shortest steps."""
+_NO_BOUND = 1e20
+"""Slopes this far away are those of a parabola without ends."""
 _STEEPEST = 1e250
 """Quotients above it are left to the limits of the slopes."""
 _DENSE = 100
@@ -126,6 +128,8 @@ class _State:
         left, right = self.e[self._from] - low[self._from], high[self._to] - self.e[self._to]
         # Followed by themselves: as differences they would lose what makes them differ from zero.
         self.room = np.concatenate([upper - self.b, self.b - lower, left, right])
+        # What is as good as no bound at all begins with the same product as the others.
+        self.held = np.where(self.room > _NO_BOUND, margin / self.room, self.held)
         self._ends = np.cumsum([over.size, over.size, self._from.size])
 
     def _on_unknowns(self, bounds: FloatArray, sign: float = 1.0) -> FloatArray:

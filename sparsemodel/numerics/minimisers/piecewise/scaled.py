@@ -7,6 +7,7 @@ far from zero leave their digits to what is minimised.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast, final
 
@@ -18,6 +19,8 @@ from sparsemodel.interfaces import (
     Piecewise,
     Point,
     SparseRegression,
+    SquaredDistance,
+    Term,
 )
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT, factored
 from sparsemodel.numerics.minimisers.piecewise.interior import Pieces, least, piece_values
@@ -122,10 +125,11 @@ class _Parts:
         self._low, self._high = ends.lower, ends.upper
         blocks = []
         for term, design in zip(form.terms, objective.columns(support), strict=True):
-            loss, c = cast("Piecewise", term.loss), term.weights
+            c = term.weights
             columns, offset = design.to_array(), 0.0 if term.offset is None else term.offset
-            for at, lower, upper in loss.pieces(term.target):
-                soft = np.full(c.size, loss.softness)
+            pieces, softness = _pieces(term)
+            for at, lower, upper in pieces:
+                soft = np.full(c.size, softness)
                 blocks.append((columns, offset - at, c, lower, upper, soft))
         whole = [np.concatenate(part) for part in zip(*blocks, strict=True)]
         self._counted = whole[2] > 0.0
@@ -212,10 +216,20 @@ class _Parts:
         out, done = [], 0
         for term in self._terms:
             n = term.weights.size
-            many = len(cast("Piecewise", term.loss).pieces(term.target))
+            many = len(_pieces(term)[0])
             out.append(whole[done : done + many * n].reshape(many, n).sum(axis=0))
             done += many * n
         return tuple(out)
+
+
+def _pieces(term: Term) -> tuple[Sequence[tuple[FloatArray, FloatArray, FloatArray]], float]:
+    """Return the pieces of a term and their softness; a squared loss is one without ends."""
+    loss, y = term.loss, term.target
+    if isinstance(loss, SquaredDistance):
+        ends = np.full(y.size, np.inf)
+        return ((loss.centre(y), -ends, ends),), 1.0 / loss.steepness
+    piecewise = cast("Piecewise", loss)
+    return piecewise.pieces(y), piecewise.softness
 
 
 def _exponent(size: Any) -> Any:
