@@ -138,15 +138,16 @@ class Exchange(IterativeBackend[ExchangeState]):
     other coordinate gains, and after 14 if it costs a tenth.
 
     **Perturbations** read almost no data, and some are searched side by side; more are made where
-    they end at many different supports. Before a search of 16
-    units or more ends, 2, 4, 8, ... units are removed one after the other and replaced. The best
-    supports of all sizes up to one more are searched before one of at most six units that are
-    correlated with others by more than 0.6 ends, or of any number if perturbations ended at eight
-    supports. With an L0 penalty, sizes up to three larger or smaller are tried as well. With two to
-    four observations for each unit that may be chosen, and fewer than units, another support may
-    fit exactly: small problems are then perturbed five times as long. With many columns only the
-    most promising are priced, and all before the search ends; perturbations draw from even fewer,
-    and from more once they end at different supports.
+    they end at many different supports, and from 24 on 30 exchanges in each that undo none of the
+    last few, even at a loss (tabu search). Before a search of 16 units or more ends, 2, 4, 8, ...
+    units are removed one after the other and replaced. The best supports of all sizes up to one
+    more are searched before one of at most six units that are correlated with others by more than
+    0.6 ends, or of any number if perturbations ended at eight supports. With an L0 penalty, sizes
+    up to three larger or smaller are tried as well. With two to four observations for each unit
+    that may be chosen, and fewer than units, another support may fit exactly: small problems are
+    then perturbed five times as long. With many columns only the most promising are priced, and all
+    before the search ends; perturbations draw from even fewer, and from more once they end at
+    different supports.
 
     **Other losses, groups, constraints and several limits.** Prices are those of the second-order
     model at the minimiser (blocks for groups, steps within bounds). The best ``candidates`` are
@@ -326,8 +327,9 @@ def _quadratic(
         rough = priced(objective, point) > priced(objective, state.point)
         return state.point if rough else point, at_rest, search.size
     most = max(_LEAST, state.rounds.wanted(search.sure))
+    search.walking = state.rounds.scattered
     ends, better = search.perturb(context.rng, over, most)
-    state.rounds.count(ends, better=better)
+    state.rounds.count(ends, better=better, searches=2 * len(ends) if search.walking else 0)
     if state.rounds.enough and _nearly_fits(objective, state.point):
         state.rounds.prolong(_LONGER)
     # Ends of perturbed supports tell of their own size, a price of others, too.

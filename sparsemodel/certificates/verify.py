@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.certificates.arithmetic.multipliers import priced
 from sparsemodel.certificates.arithmetic.products import with_products_alone
 from sparsemodel.certificates.arithmetic.readings import forget
@@ -63,6 +64,7 @@ _NAMED = 3
 @small_work()
 @showing("Verifying")
 @np.errstate(all="ignore")
+@taking_only_its_own
 def verify(
     certificate: Certificate | PrecisionCertificate | str | os.PathLike[str],
     form: Form,
@@ -85,9 +87,8 @@ def verify(
         A name for every coordinate, ``problem.layout.names()``; compared with those in the
         certificate. By default names are not checked, because the form has none.
     cross_check
-        Also solve the relaxation from its algebraic form with CVXPY and Clarabel, which share no
-        line of code with this package: no dual bound may exceed its value. Makes the data dense;
-        meant for regressions of up to about a thousand rows and columns.
+        Also solve the relaxation with CVXPY and Clarabel, independent code: no dual bound may
+        exceed its value. Makes the data dense; for up to about a thousand rows and columns.
 
     Returns
     -------
@@ -97,8 +98,7 @@ def verify(
     Raises
     ------
     CertificateError
-        When the file is malformed or was changed, belongs to other data, or claims more than
-        the data support; the message names the line.
+        When the file is malformed, changed, of other data, or claims more than they support.
     UnsupportedProblemError
         When a cross-check is asked for and the problem has no conic form.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.designs.chunked import ChunkedDesign
 from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.designs.elsewhere.foreign import ForeignDesign, is_foreign
@@ -22,9 +23,11 @@ from sparsemodel.designs.tables.frames import frame_array, frame_of_dask, in_mem
 from sparsemodel.designs.tables.labels import labels_of
 from sparsemodel.designs.tables.parquet import ParquetRows, is_parquet
 from sparsemodel.interfaces import DataError, DataTypeError, Design, MissingDependencyError
-from sparsemodel.interfaces.numeric import is_masked
+from sparsemodel.interfaces.numeric import described, is_masked
 
 _REAL = "biuf"
+
+_ARRAY = "Pass a two-dimensional array or a data frame, with one row for each observation."
 
 _MOST = 2**31 - 1
 """Rows and columns at most: LAPACK counts them in 32 bits. Entries may be more."""
@@ -35,6 +38,7 @@ _FEWER = (
 )
 
 
+@taking_only_its_own
 def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = None) -> Design:
     """Return a design matrix for ``@``, without a copy if the format allows it.
 
@@ -108,6 +112,7 @@ def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = 
     return _dense(matrix, where)
 
 
+@taking_only_its_own
 def encode(
     frame: Any, *, missing: Missing = "refuse", formula: str | None = None
 ) -> tuple[DenseDesign, tuple[str, ...]]:
@@ -157,12 +162,20 @@ def encode(
     frame = in_memory(frame, "The data frame")
     names = column_names(frame)
     if names is None or isinstance(frame, Design):
-        raise DataTypeError(f"encode() takes a DataFrame, not {type(frame).__name__}.")
-    name, times = Counter(names).most_common(1)[0] if names else ("", 0)
+        raise DataTypeError(
+            f"encode() takes a DataFrame, not {type(frame).__name__}. Write pd.DataFrame(...) of "
+            "columns with text; an array of numbers needs no encoding: `A @ w`."
+        )
+    if not names:
+        raise DataError("The data frame has no columns.")
+    name, times = Counter(names).most_common(1)[0]
     if times > 1:
         raise DataError(f"The data frame has {times} columns named {name!r}; rename all but one.")
     encoding: Encoding | Formula
     if formula is not None:
+        if not isinstance(formula, str):
+            text = "a text such as 'age * colour'"
+            raise DataTypeError(f"formula must be {text}, not {described(formula)}.")
         if missing != "refuse":
             raise DataError("A formula fills no missing values; drop such rows, or fill them.")
         encoding, array = Formula.of(formula, frame, "The data frame")
@@ -262,8 +275,7 @@ def _dense(matrix: Any, where: str) -> Design:
         array = np.asarray(matrix)
     except ValueError as error:
         raise DataError(
-            f"{where} is not a matrix: its rows have different lengths. "
-            "Pass a two-dimensional array with one row per observation."
+            f"{where} is not a matrix: its rows have different lengths. {_ARRAY}"
         ) from error
     except ImportError as error:
         if type(matrix).__module__.partition(".")[0] != "dask":
@@ -271,6 +283,8 @@ def _dense(matrix: Any, where: str) -> Design:
         raise _dask_is_missing(where, error) from error
     if is_masked(matrix):
         raise DataTypeError(f"{where} is a masked array; fill or drop the missing entries first.")
+    if array.ndim == 0:
+        raise DataTypeError(f"{where} is {described(matrix)}, not a matrix. {_ARRAY}")
     _check_shape(array.shape, where)
     _check_kind(array.dtype, where)
     if array.dtype not in (np.float64, np.float32) or not array.dtype.isnative:

@@ -36,7 +36,7 @@ def check_contract(name: str, result: Result, objective: Objective) -> None:
         )
     sparsity = objective.cardinality
     x = result.point.x
-    if x.shape != objective.shape or not np.all(np.isfinite(x)):
+    if x.shape != objective.shape or not np.isfinite(x).all():
         raise BackendContractError(f"The backend {name!r} returned a point that is not finite.")
     count = sparsity.count(x)
     if count > sparsity.budget:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, final
 import numpy as np
 
 from sparsemodel.interfaces.design import Access
-from sparsemodel.interfaces.errors import ModelError
+from sparsemodel.interfaces.errors import ModelError, WithNamedOptions
 from sparsemodel.interfaces.events import Iteration, Stop
 from sparsemodel.interfaces.forms.canonical import Form, SparseRegression
 from sparsemodel.interfaces.loss.base import Loss
@@ -135,7 +135,7 @@ class Result:
     """Facts for the user, e.g. an estimated constant."""
 
 
-class Backend(ABC):
+class Backend(WithNamedOptions, ABC):
     """A solver as a small frozen value: its fields are its hyper-parameters."""
 
     name: ClassVar[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 
@@ -93,3 +94,20 @@ class Signposted:
                 name=name,
                 obj=self,
             )
+
+
+class WithNamedOptions:
+    """A dataclass whose error for an option that it does not have lists those that it has."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *_values: Any, **options: Any) -> WithNamedOptions:
+            known = [one.name for one in fields(cls) if one.init] if options else ()
+            for name in options:
+                if name not in known:
+                    close = closest(name, known)
+                    hint = f"is {close!r} meant?" if close else f"it has {', '.join(known)}."
+                    raise DataTypeError(f"{cls.__name__} has no option {name!r}; {hint}")
+            return super().__new__(cls)

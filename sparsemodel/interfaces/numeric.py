@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsemodel.interfaces.errors import DataTypeError, ModelError, SparseModelError
+from sparsemodel.interfaces.errors import DataError, DataTypeError, ModelError, SparseModelError
 
 FloatArray: TypeAlias = NDArray[np.float64]
 """Vectors and small matrices of the solvers; always float64, whatever a design stores."""
@@ -35,6 +35,19 @@ def is_masked(values: Any) -> bool:
     """Return whether ``values`` are a masked array, without loading ``numpy.ma`` to ask it."""
     loaded = sys.modules.get("numpy.ma")
     return loaded is not None and isinstance(values, loaded.MaskedArray)
+
+
+def plain_array(values: Any, where: str) -> NDArray[Any]:
+    """Return ``values`` as an array of whatever they are; nested lists have rows of one length."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise DataError(f"{where} must be an array, with rows of one length.") from error
+
+
+def dimensions(values: Any, where: str) -> int:
+    """Return the number of dimensions; nested lists have rows of one length."""
+    return int(np.ndim(values if hasattr(values, "ndim") else plain_array(values, where)))
 
 
 def rowwise(factors: FloatArray, values: FloatArray) -> FloatArray:

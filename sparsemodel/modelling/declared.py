@@ -66,10 +66,21 @@ class Reading:
     """Boolean variables of CVXPY's, each with the variable whose nonzeros it marks."""
 
     @cached_property
+    def places(self) -> tuple[tuple[str, Parameter], ...]:
+        """Return every parameter with what it decides, once for each place where it stands.
+
+        Those inside CVXPY's expressions come first, with no place.
+        """
+        found = dict.fromkeys(("", p) for p in self.outer)
+        for place, quantity in quantities(self.goal.objective, self.constraints):
+            for parameter in parameters_in(quantity):
+                found[place, parameter] = None
+        return tuple(found)
+
+    @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """Return every parameter once; those inside CVXPY's expressions come first."""
-        inner = collect_parameters(self.goal.objective, self.constraints)
-        return tuple({id(p): p for p in (*self.outer, *inner)}.values())
+        return tuple(dict.fromkeys(parameter for _, parameter in self.places))
 
     def introduced(self, plan: str) -> str:
         """Return a plan in words, that of the least loss after what is minimised in its place."""
@@ -208,29 +219,13 @@ def collect_variables(
     return tuple(seen.values())
 
 
-def collect_parameters(
-    objective: Objective, constraints: tuple[Constraint, ...]
-) -> tuple[Parameter, ...]:
-    """Return every parameter once, in the order of appearance."""
-    seen: dict[int, Parameter] = {}
-    for _, quantity in quantities(objective, constraints):
-        for parameter in parameters_in(quantity):
-            seen.setdefault(id(parameter), parameter)
-    return tuple(seen.values())
-
-
 def present_values(declared: Reading) -> tuple[tuple[str, str], ...]:
     """Return where every parameter stands, with its name and its present value in words.
 
     Where is the last word of the line of a certificate that its value decides; nothing for
     parameters inside CVXPY's expressions.
     """
-    if not declared.parameters:
-        return ()
-    found = dict.fromkeys(("", p) for p in declared.outer)
-    for place, quantity in quantities(declared.goal.objective, declared.constraints):
-        found |= dict.fromkeys((place, p) for p in parameters_in(quantity))
-    return tuple((place, p.in_words()) for place, p in found)
+    return tuple((place, parameter.in_words()) for place, parameter in declared.places)
 
 
 def expressions_of(objective: Objective, constraints: tuple[Constraint, ...]) -> Iterator[Affine]:

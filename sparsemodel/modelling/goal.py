@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, final
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import ModelError
 from sparsemodel.modelling.expressions.affine import AffineLike
 from sparsemodel.modelling.expressions.cardinality import card
 from sparsemodel.modelling.expressions.norms import norm
 from sparsemodel.modelling.expressions.objective_terms import Objective, ObjectiveLike, linear_term
-from sparsemodel.modelling.expressions.symbolic import NoneOfCvxpys, taking_only_its_own
+from sparsemodel.modelling.expressions.symbolic import NoneOfCvxpys
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import log_det
 
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, final
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.driver import Outcome, RunOptions
 from sparsemodel.interfaces import Backend, Callback, NotSolvedError
 from sparsemodel.interfaces.numeric import whole_number
 from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.parameters import Parameter
-from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.regression.fewest import Fewest
 from sparsemodel.modelling.results.failures import asked
@@ -247,6 +247,7 @@ class Problem(Declaration):
             raise NotSolvedError("The problem has not been solved yet; call problem.solve().")
         return self._solution
 
+    @taking_only_its_own
     def predict(self, new: Any, kind: Kind = "response") -> Any:
         """Return the last solution's predictions for new data.
 
@@ -361,8 +362,7 @@ class Problem(Declaration):
         Returns
         -------
         Certificate
-            With the search tree, every node of which ``verify`` evaluates again. On Ctrl-C it
-            contains what was proved so far.
+            With the search tree, whose nodes ``verify`` evaluates again; on Ctrl-C, what there is.
 
         Raises
         ------

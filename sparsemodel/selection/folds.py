@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sparsemodel.interfaces import BoolArray, DataError, FloatArray, IntArray
-from sparsemodel.interfaces.numeric import shown
+from sparsemodel.interfaces.numeric import plain_array, shown
 from sparsemodel.selection.path import Followed, PathPoint, Search
 
 
@@ -81,7 +81,7 @@ def fold_labels(observed: Observed, folds: int | Any, rng: np.random.Generator) 
             _dealt_out(size, observed.classes(number), int(folds), rng)
             for number, size in enumerate(sizes)
         ]
-    labels = np.asarray(folds)
+    labels = plain_array(folds, "folds")
     if len(sizes) != 1 or labels.shape != (sizes[0],):
         raise DataError(
             f"folds must be a whole number, or one label for each of the {sizes[0]} observations."

@@ -41,8 +41,8 @@ class Declared:
         shape: Any = p if outputs == 1 else (p, outputs)
         self._model = model
         self._intercept = bool(getattr(model, "fit_intercept", False))
-        self._k = Parameter(integer=True, nonneg=True, name="k", value=0)
-        self._ridge = Parameter(nonneg=True, name="ridge", value=0.0)
+        self._k = Parameter(integer=True, nonneg=True, name="k")
+        self._ridge = Parameter(nonneg=True, name="ridge")
         self._w = Variable(shape, name="coef", names=names)
         self._c = Variable(() if outputs == 1 else outputs, name="intercept")
         prediction: Any = as_design(X, where="X") @ self._w

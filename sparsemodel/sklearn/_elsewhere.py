@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from sklearn.utils.metadata_routing import _routing_enabled
 
-from sparsemodel.modelling.expressions.symbolic import refuse_argument
+from sparsemodel.arguments import refuse_argument
 
 R = TypeVar("R")
 

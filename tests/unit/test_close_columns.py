@@ -10,6 +10,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.numerics import ExchangeSearch, RegressionObjective, quadratic_of
+from sparsemodel.numerics.exchange.quadratics.close_columns import _pairs
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 
 DIFFERENCES = (1e-3, 1e-5, 1e-6, 3e-7, 1e-7, 5e-8)
@@ -198,3 +199,16 @@ def test_a_descent_ends_where_rounding_looks_like_a_gain(seed, sharp):
     with patch.object(Exchanges, "_sharpen", Exchanges._sharpen if sharp else lambda *_: None):
         assert search.descend(100, lambda: False)
     assert search.exchanges < 20
+
+
+@np.errstate(all="ignore")  # as in a run
+def test_sparse_columns_that_few_rows_of_the_hessian_know_are_no_pairs():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((300, 800)) * (rng.random((300, 800)) < 0.02)
+    y = A[:, :8] @ rng.standard_normal(8) + rng.standard_normal(300)
+    w = sm.Variable(800, name="w")
+    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, y)), sm.card(w) <= 4)
+    rows, linear = quadratic_of(RegressionObjective(problem._compiled().analysis()[1].form))
+    search = Exchanges(rows, linear)
+    search.reset(np.arange(4))
+    assert not _pairs(search)

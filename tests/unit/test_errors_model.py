@@ -64,7 +64,7 @@ def test_only_variables_are_counted(w: sm.Variable) -> None:
     several = sm.card(A @ w + A @ sm.Variable(4)) <= 2
     with pytest.raises(sm.ModelError, match="has several"):
         sm.Problem(sm.minimize(sm.squared_loss(A @ w, B)), several)
-    with pytest.raises(sm.ModelError, match=r"not ndarray\. Of several variables write"):
+    with pytest.raises(sm.ModelError, match=r"not ndarray of shape .* Of several variables write"):
         sm.card(A)
     with pytest.raises(sm.ModelError, match="nothing to count"):
         sm.card(sm.Variable(name="c"))

@@ -10,10 +10,14 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.interfaces import Context, Limits, Stop
 from sparsemodel.numerics import (
+    ExchangeSearch,
     RegressionObjective,
     Rounds,
     minimise_on_support,
+    quadratic_of,
 )
+from sparsemodel.numerics.exchange.quadratics.abreast import descend_abreast, walk_abreast
+from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel_backends.exchange import Exchange
 
 
@@ -130,3 +134,35 @@ def test_gains_that_are_rounding_do_not_go_round_in_a_circle() -> None:
     loss = sm.squared_loss(row @ w, np.ones(1), weights=np.array([0.0068004110559405775]))
     problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 1e-10)), sm.card(w) <= 5)
     assert problem.solve("exchange", effort="low", time_limit=2.0).stop is Stop.CONVERGED
+
+
+def _random_walks(n: int, p: int, k: int, seed: int) -> sm.Problem:
+    """Return a problem with the squared loss of ``k`` of ``p`` random walks, few rows for each."""
+    rng = np.random.default_rng(seed)
+    A = np.cumsum(rng.standard_normal((n, p)), axis=0)
+    chosen = rng.choice(p, k, replace=False)
+    b = A[:, chosen].sum(axis=1) + 0.2 * A.std() * rng.standard_normal(n)
+    w = sm.Variable(p)
+    return sm.Problem(sm.minimize(sm.squared_loss(A @ w, b)), [sm.card(w) <= k])
+
+
+def test_walks_leave_local_optima() -> None:
+    """From where no exchange gains, some that lose lead to better supports, which are returned."""
+    objective = RegressionObjective(_random_walks(30, 60, 9, 0).form)
+    rows, linear = quadratic_of(objective)
+    search = ExchangeSearch(rows, linear, most=9)
+    assert search.descend(1000, lambda: False)
+    optimum = Exchanges(rows, linear)
+    optimum.reset(search.support)
+    found, _ends = descend_abreast(optimum.tiled(8), lambda: False)
+    assert found.max() == pytest.approx(search.gain)
+    values, supports = walk_abreast(optimum.tiled(8), np.random.default_rng(0), lambda: False)
+    assert values.min() >= search.gain * (1.0 - 1e-12)
+    assert values.max() > 1.001 * search.gain
+    optimum.reset(supports[np.argmax(values)])
+    assert optimum.explained[0] == pytest.approx(values.max())
+
+
+def test_searches_with_many_ends_go_on_where_no_exchange_gains() -> None:
+    """Descents from perturbed supports alone ended 24 % higher, in the same time."""
+    assert _random_walks(40, 120, 12, 2).solve("exchange").value < 0.1102

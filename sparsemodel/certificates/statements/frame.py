@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.certificates.files.codec import decode, encode, lines_of, read_lines
 from sparsemodel.certificates.files.json_document import (
     checked_body,
@@ -249,6 +250,7 @@ class CertificateFrame(Documented, Signposted):
         """Return the certificate as the text of a ``.json`` file."""
         return json_text(self.to_dict())
 
+    @taking_only_its_own
     def save(self, path: str | os.PathLike[str], *, about: Mapping[str, str] | None = None) -> Path:
         """Write the certificate and return where; the ending of the name says how.
 

@@ -184,7 +184,7 @@ class Facts(FactSheet):
         key = ("gradient", form.terms is self.form.terms)
         products = self.recall(key, passes, partial(_first_products, form))
         gradient, self.sums, pull = products
-        if not np.all(np.isfinite(gradient)):
+        if not np.isfinite(gradient).all():
             self._refuse_nonfinite()
         _refuse_scale(float(np.abs(gradient).max(initial=0.0)), pull)
         source = "the gradient at zero, which the solver needs"

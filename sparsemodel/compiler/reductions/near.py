@@ -179,7 +179,8 @@ def shifts(design: Design) -> tuple[FloatArray, int] | None:
     n, p = design.shape
     if n < 2 or not shiftable(design):
         return None
-    rows = np.linspace(0, n - 1, min(n, _ROWS)).astype(np.intp)
+    many = min(n, _ROWS)
+    rows = np.arange(many) * (n - 1) // (many - 1)
     seen, full = design.restrict_rows(rows), np.arange(p)
     if isinstance(seen, SparseDesign):  # a column that is far from zero has no zeros
         stored = np.bincount(seen.array.tocoo().col, minlength=p)

@@ -250,9 +250,9 @@ class Cardinality:
     @property
     def counted(self) -> BoolArray:
         """Return the mask of the coordinates that are chosen: all but the free ones."""
-        mask = np.ones(self.size, dtype=bool)
-        mask[self.free] = False
-        return mask
+        free = np.zeros(self.size, dtype=bool)
+        free[self.free] = True
+        return ~free
 
     @property
     def unit_of(self) -> IntArray:
@@ -287,7 +287,7 @@ class Cardinality:
         """Return the sorted counted units in which ``x`` is not zero, and those that they need."""
         # Not by squares, which are zero for entries below 1e-162.
         nonzero = (x != 0.0) if x.ndim == 1 else (x != 0.0).any(axis=1)
-        units = np.flatnonzero(self.unit_scores(nonzero.astype(np.float64)))
+        (units,) = self.unit_scores(nonzero.astype(np.float64)).nonzero()
         return units if self.order is None else self.order.closed(units)
 
     def count(self, x: FloatArray) -> int:

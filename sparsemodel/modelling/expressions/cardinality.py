@@ -8,8 +8,9 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import FloatArray, IntArray, ModelError
-from sparsemodel.interfaces.numeric import real_number
+from sparsemodel.interfaces.numeric import described, real_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.comparisons import (
     AtLeast,
@@ -24,7 +25,7 @@ from sparsemodel.modelling.expressions.comparisons import (
 from sparsemodel.modelling.expressions.foreign import is_cvxpy, parts_as_ours, taken
 from sparsemodel.modelling.expressions.objective_terms import Objective, Price
 from sparsemodel.modelling.expressions.parameters import Quantity
-from sparsemodel.modelling.expressions.symbolic import Symbolic, taking_only_its_own
+from sparsemodel.modelling.expressions.symbolic import Symbolic
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, offdiag
 from sparsemodel.modelling.expressions.values import (
     cardinality_bound,
@@ -348,9 +349,8 @@ def _counted(expression: Any, groups: Any, axis: int | None) -> Counted:
     """Return what is counted of one expression."""
     if not isinstance(expression, AffineLike):
         raise ModelError(
-            f"card takes a variable, a slice or an affine expression of one, not "
-            f"{type(expression).__name__}. Of several variables write "
-            "`sm.card(u) + sm.card(v) <= k`."
+            "What is counted is a variable, a slice or an affine expression of one, not "
+            f"{described(expression)}. Of several variables write `sm.card(u) + sm.card(v) <= k`."
         )
     affine = expression.as_affine()
     if groups is not None:

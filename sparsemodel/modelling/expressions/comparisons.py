@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataError, FloatArray, IntArray, ModelError
+from sparsemodel.interfaces.numeric import plain_array
 from sparsemodel.modelling.expressions.foreign import as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import (
     NoneOfCvxpys,
     Symbolic,
-    taking_only_its_own,
 )
 from sparsemodel.modelling.expressions.values import array_of, cardinality_bound, real_array
 
@@ -355,7 +356,7 @@ def _limit(right: Any, shape: tuple[int, ...]) -> float | FloatArray:
     """Return the numbers of a comparison; infinite ones are allowed, NaN is not."""
     if hasattr(right, "to_numpy"):
         right = array_of(right, "A bound")
-    array = np.asarray(right)
+    array = plain_array(right, "A bound")
     if array.dtype.kind not in "biuf":
         array = real_array(right, where="A bound", ndim=(0, 1, 2))  # or says what is wrong
     with np.errstate(all="ignore"):  # longer floats that overflow are infinite, which is allowed

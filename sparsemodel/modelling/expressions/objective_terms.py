@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, TypeAlias, final
 import numpy as np
 
 from sparsemodel.interfaces import DataFit, DataTypeError, Design, FloatArray, ModelError
-from sparsemodel.interfaces.numeric import described, real_number
+from sparsemodel.interfaces.numeric import described, dimensions, real_number
 from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.comparisons import (
@@ -70,7 +70,7 @@ class ObjectiveLike(Symbolic, ABC):
             if here.constant:
                 raise ModelError("A parameter scales single terms, not a sum with a constant.")
             return Objective(tuple(term.scaled(other) for term in here.terms))
-        if np.ndim(other):
+        if dimensions(other, f"The factor of {self!r}"):
             return self._weighted(other)
         factor = real_number(other, where="The factor of a term", minimum=0.0)
         return Objective(tuple(term.scaled(factor) for term in here.terms), factor * here.constant)

@@ -10,8 +10,9 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataError, FloatArray, ModelError
-from sparsemodel.modelling.expressions.symbolic import Symbolic, taking_only_its_own
+from sparsemodel.modelling.expressions.symbolic import Symbolic
 from sparsemodel.modelling.expressions.values import checked_shape, flag, one_name, real_array
 
 T = TypeVar("T")

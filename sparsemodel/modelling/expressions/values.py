@@ -14,7 +14,14 @@ import numpy.typing as npt
 from sparsemodel.designs.elsewhere.foreign import fetched, is_foreign
 from sparsemodel.designs.tables.frames import frame_array, series_array
 from sparsemodel.interfaces import DataError, DataTypeError, FloatArray, IntArray, ModelError
-from sparsemodel.interfaces.numeric import described, is_masked, real_number, whole_number
+from sparsemodel.interfaces.numeric import (
+    described,
+    dimensions,
+    is_masked,
+    plain_array,
+    real_number,
+    whole_number,
+)
 
 
 def array_of(values: Any, where: str) -> Any:
@@ -31,10 +38,7 @@ def _plain(values: Any, where: str) -> npt.NDArray[Any]:
         values = fetched(values, where)
     if is_masked(values):
         raise DataTypeError(f"{where} must not be masked; fill or drop the missing entries first.")
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise DataError(f"{where} must be an array, with rows of one length.") from error
+    return plain_array(values, where)
 
 
 def real_array(values: Any, *, where: str, ndim: tuple[int, ...] = (1,)) -> FloatArray:
@@ -126,8 +130,9 @@ def cardinality_bound(value: Any) -> int:
 
 def checked_prices(prices: Any, count: int) -> float | FloatArray:
     """Return prices as numbers: one, or one for each unit that is counted; none is negative."""
-    where = "The price of card" if not np.ndim(prices) else "costs in costs @ chosen(...)"
-    if not np.ndim(prices):
+    several = dimensions(prices, "costs in costs @ chosen(...)") > 0
+    where = "costs in costs @ chosen(...)" if several else "The price of card"
+    if not several:
         return real_number(prices, where=where, minimum=0.0)
     found = real_array(prices, where=where)
     if found.size != count:

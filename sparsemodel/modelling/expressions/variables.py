@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.designs import column_names
 from sparsemodel.designs.tables.labels import check_names, labels_of
 from sparsemodel.interfaces import DataTypeError, FloatArray, IntArray, ModelError
 from sparsemodel.interfaces.errors import closest
-from sparsemodel.interfaces.numeric import described, whole_number
+from sparsemodel.interfaces.numeric import described, plain_array, whole_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
 from sparsemodel.modelling.expressions.foreign import as_ours
-from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.expressions.symmetric import EigenvalueBound, eigenvalue_bound
 from sparsemodel.modelling.expressions.values import (
     checked_shape,
@@ -273,7 +273,8 @@ class Slice(AffineLike):
 
     def _refuse_reordered(self, numbers: Any) -> None:
         """Refuse numbers by position beside entries that were named in another order."""
-        shape = numbers.shape if hasattr(numbers, "shape") else np.shape(numbers)
+        what = f"An array beside {self}"
+        shape = numbers.shape if hasattr(numbers, "shape") else plain_array(numbers, what).shape
         if self.reordered and shape and column_names(numbers) is None:
             raise ModelError(
                 f"{self} has its entries in the order of {self.variable.label}, not in that of the "
@@ -323,14 +324,15 @@ def diff(expression: Any, order: int = 1) -> Affine:
     >>> sm.card(sm.diff(w)) <= 3
     card(w[...] + -1 * w[...]) <= 3
     """
-    expression, order = as_ours(expression), whole_number(order, where="The order of diff")
+    order = whole_number(order, where="The order of diff", minimum=1)
+    expression = as_ours(expression)
     affine = expression.as_affine() if isinstance(expression, AffineLike) else None
     if affine is None or len(affine.pieces) != 1 or affine.offset is not None:
         raise _no_sequence(expression)
     piece, count = affine.pieces[0], affine.pieces[0].row_count - order
     if not piece.bare or len(piece.shape) != 1:
         raise _no_sequence(expression)
-    if order < 1 or count < 1:
+    if count < 1:
         raise ModelError(f"diff of order {order} needs more entries than {piece.row_count}.")
     rows = np.arange(piece.row_count) if piece.rows is None else piece.rows
     pieces = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.compiler.canonical.layout import VariableLayout
 from sparsemodel.compiler.choice.dispatch import make_plan
 from sparsemodel.compiler.choice.effort import Effort
@@ -82,6 +83,7 @@ class Declaration(Signposted):
         return self._compiled().layout
 
     @small_work()
+    @taking_only_its_own
     def plan(
         self,
         backend: str | Backend | None = None,
@@ -110,6 +112,7 @@ class Declaration(Signposted):
         return make_plan(compiled.form, reduced, facts, backend, time_limit_of(time_limit), effort)
 
     @small_work()
+    @taking_only_its_own
     def explain(self, backend: str | Backend | None = None, *, full: bool = False) -> str:
         """Describe what :meth:`solve` would run, why, at what cost, and what is proved about it.
 
@@ -137,6 +140,7 @@ class Declaration(Signposted):
         """
         return self._declared.reading.introduced(self.plan(backend).text(full=full))
 
+    @taking_only_its_own
     def restricted(self, support: Any) -> Any:
         """Return the convex problem on a support as a CVXPY problem.
 

@@ -125,7 +125,7 @@ class CompiledProblem(ABC):
         if len(self.layout.variables) == 1 and self.layout.variables[0].names is None:
             return chosen, None
         starts = np.array([*self.layout.starts, self.form.cardinality.size])
-        owners = np.unique(_owners(starts, np.flatnonzero(self.counted)))
+        owners = np.flatnonzero(np.logical_or.reduceat(self.counted, starts[:-1]))
         heights = np.diff(starts)[owners]
         shift = starts[owners] - (np.cumsum(heights) - heights)
         indices = chosen - shift[np.searchsorted(owners, _owners(starts, chosen))]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.interfaces import DataError, DataTypeError, IntArray, ModelError
-from sparsemodel.interfaces.numeric import described
+from sparsemodel.interfaces.numeric import described, plain_array
 from sparsemodel.losses import (
     HingeLoss,
     LogisticLoss,
@@ -296,7 +296,7 @@ def _in_order(target: Any, order: Sequence[Any] | None) -> tuple[IntArray, tuple
                 "order must be a list of the classes from the lowest to the highest, not "
                 f"{described(order)}."
             )
-        order, values = np.asarray(order).tolist(), np.asarray(target).tolist()
+        order, values = plain_array(order, "order").tolist(), np.asarray(target).tolist()
         known = {value: place for place, value in enumerate(order)}
         strange = [value for value in values if value not in known]
         if strange:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataTypeError, FloatArray, ModelError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.losses.functions.custom import CustomLoss
 from sparsemodel.losses.functions.differentiated import differentiated
 from sparsemodel.modelling.expressions.affine import AffineLike
 from sparsemodel.modelling.expressions.objective_terms import LossTerm
-from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.expressions.values import text_of
 
 

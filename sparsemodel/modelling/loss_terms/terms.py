@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.designs import as_design
 from sparsemodel.designs.tables.labels import check_rows, labels_of
 from sparsemodel.interfaces import (
@@ -19,7 +20,7 @@ from sparsemodel.interfaces import (
     ModelError,
     TargetKind,
 )
-from sparsemodel.interfaces.numeric import described, is_one_of, real_number
+from sparsemodel.interfaces.numeric import described, dimensions, is_one_of, real_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.foreign import as_ours, is_cvxpy, taken
 from sparsemodel.modelling.expressions.objective_terms import (
@@ -29,7 +30,6 @@ from sparsemodel.modelling.expressions.objective_terms import (
     Ridge,
 )
 from sparsemodel.modelling.expressions.parameters import Quantity, as_float, resolve
-from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.expressions.values import labels, real_array
 from sparsemodel.registry import loss_class
 
@@ -280,13 +280,19 @@ def ridge(expression: Any = None, lam: Any = None) -> Ridge:
             f"ridge takes a variable or a slice of one, not {affine}. Of an expression write its "
             "squared norm, `0.5 * lam * sm.norm(w - w0)**2`."
         )
+    rows = affine.pieces[0].row_count
+    if isinstance(weight, np.ndarray) and weight.size != rows:
+        raise ModelError(
+            f"ridge has {weight.size} weights for {rows} entries of {affine}; give one number for "
+            "all, or one for each entry (row)."
+        )
     return Ridge(affine, weight)
 
 
 def ridge_weight(lam: Any) -> float | FloatArray:
     """Return the weight of a ridge: a number, or one per entry; not negative."""
     where = "The weight lam of ridge"
-    if np.ndim(lam) == 0 and not hasattr(lam, "to_numpy"):
+    if not hasattr(lam, "to_numpy") and dimensions(lam, where) == 0:
         return real_number(lam, where=where, minimum=0.0)
     weight = real_array(lam, where=where)
     if np.any(weight < 0.0):

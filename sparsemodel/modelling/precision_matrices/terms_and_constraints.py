@@ -9,6 +9,7 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.designs import DenseDesign, column_names
 from sparsemodel.interfaces import DataTypeError, FloatArray, ModelError
 from sparsemodel.interfaces.numeric import real_number
@@ -17,7 +18,7 @@ from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.objective_terms import FormTerm, Objective
 from sparsemodel.modelling.expressions.parameters import Quantity
-from sparsemodel.modelling.expressions.symbolic import Symbolic, taking_only_its_own
+from sparsemodel.modelling.expressions.symbolic import Symbolic
 from sparsemodel.modelling.expressions.symmetric import symmetric
 from sparsemodel.modelling.precision_matrices.covariance import check_covariance, covariance_of_data
 
@@ -81,6 +82,7 @@ class log_det(Symbolic):
 
     _instead = "After solving, np.linalg.slogdet(Omega.value) has its value."
 
+    @taking_only_its_own
     def __init__(self, matrix: Any) -> None:
         self.expression: Affine = symmetric(matrix, "log_det")
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from sparsemodel.compiler.canonical.layout import Layout
 from sparsemodel.interfaces import BoolArray, IntArray, ModelError, SparseRegression
+from sparsemodel.interfaces.numeric import plain_array
 
 
 def restricted(form: SparseRegression, layout: Layout, counted: BoolArray, support: Any) -> Any:
@@ -30,7 +31,7 @@ def restricted(form: SparseRegression, layout: Layout, counted: BoolArray, suppo
 
 def _coordinates(layout: Layout, counted: IntArray, support: Any) -> Any:
     """Return the coordinates of indices (or names) within the counted variable."""
-    given = np.asarray(support)
+    given = plain_array(support, "A support")
     if given.dtype.kind in "US" and given.ndim == 1:
         names = {name: j for j, name in enumerate(layout.names())}
         unknown = [str(name) for name in given if str(name) not in names]

@@ -10,8 +10,8 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataError, SparseModelError
-from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.progress import showing
 from sparsemodel.threads import small_work
 

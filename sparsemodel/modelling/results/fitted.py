@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import FloatArray, ModelError
 from sparsemodel.interfaces.errors import Signposted
 from sparsemodel.modelling.declared import Reading
-from sparsemodel.modelling.expressions.symbolic import taking_only_its_own
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.predicting import Kind, Predictor, predictor_of
 from sparsemodel.modelling.results.summary import Summary
@@ -124,6 +124,7 @@ class Fitted(Signposted):
         return predictor(new, kind)
 
     @small_work()
+    @taking_only_its_own
     def summary(self) -> Summary:
         """Return measures of the fit, and standard errors of the coefficients on their support.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.interfaces import Cardinality, FloatArray, InfeasibleError, ModelError
-from sparsemodel.interfaces.numeric import shown, whole_number
+from sparsemodel.interfaces.numeric import plain_array, shown, whole_number
 from sparsemodel.modelling.declared import Declared, Reading, quantities
 from sparsemodel.modelling.expressions.comparisons import CardinalityConstraint, Constraint
 from sparsemodel.modelling.expressions.objective_terms import Price
@@ -38,7 +38,7 @@ def followed_values(k: Any, values: Any, reading: Reading) -> tuple[float, bool]
             "value and solve again instead."
         )
     given = [*values[:1], *values[-1:]] if isinstance(values, range) else values  # may be long
-    numbers = np.asarray(list(given) if np.ndim(given) or hasattr(given, "__iter__") else [])
+    numbers = plain_array(list(given) if hasattr(given, "__iter__") else [], "The k of a path")
     if not numbers.size or numbers.dtype.kind not in "iuf":
         raise ModelError("A path needs whole numbers k, for example range(1, 51).")
     own = [_limit(c) for c in limits]
@@ -105,7 +105,7 @@ def _is_limit(constraint: Constraint, k: Parameter) -> bool:
 
 def checked_ridges(values: Any) -> FloatArray:
     """Return the factors of the ridge, sorted and distinct, none negative."""
-    factors = np.unique(real_array([values] if np.ndim(values) == 0 else values, where="ridges"))
+    factors = np.unique(real_array(np.atleast_1d(plain_array(values, "ridges")), where="ridges"))
     if factors.size == 0 or factors[0] < 0.0:
         raise ModelError("ridges must be numbers from 0 on, for example [1e-3, 0.1, 1.0].")
     return factors

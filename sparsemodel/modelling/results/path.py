@@ -9,6 +9,7 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.documents.document import Document
 from sparsemodel.documents.documented import Documented
 from sparsemodel.interfaces import (
@@ -136,6 +137,7 @@ class Path(Documented, Signposted):
         """Return the objectives as a table: a row for each k, a column for each ridge."""
         return path_document(self.k.tolist(), self.ridges, self.objective, self.support)
 
+    @taking_only_its_own
     def at(self, k: int, ridge: float | None = None) -> PathSolution:
         """Return the solution for a ``k`` of the path, and one of its ridges.
 
@@ -358,6 +360,7 @@ class Path(Documented, Signposted):
             use=Use.of(self._reading, self._problems[column], point.x),
         )
 
+    @taking_only_its_own
     def plot(self, axes: Any = None, *, chosen: PathSolution | None = None) -> Any:
         """Draw the objective against k, and the scores behind a choice; a line for each ridge.
 

@@ -22,7 +22,7 @@ from sparsemodel.interfaces import (
     TargetKind,
 )
 from sparsemodel.interfaces.errors import closest
-from sparsemodel.interfaces.numeric import described, is_one_of
+from sparsemodel.interfaces.numeric import described, is_one_of, plain_array
 from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.affine import Affine, Piece
@@ -105,11 +105,15 @@ class Predictor:
         if self.names is not None and given is not None:
             wanted = tuple(self.names[j] for j in np.flatnonzero(nonzero))
             return self._chosen(new, given, wanted), w[nonzero]
-        shape = np.shape(new) if getattr(new, "shape", None) is None else new.shape
+        if getattr(new, "shape", None) is not None:
+            shape = new.shape
+        else:
+            shape = plain_array(new, "The new data").shape
         if len(shape) != 2 or shape[1] != w.shape[0]:
             one = " For one row write `df.iloc[[0]]`, or `A[[0]]`." if len(shape) < 2 else ""
+            found = f"have the shape {tuple(shape)}" if shape else f"are {described(new)}"
             raise DataError(
-                f"The new data have the shape {tuple(shape)}; the model needs {w.shape[0]} "
+                f"The new data {found}; the model needs {w.shape[0]} "
                 f"columns, in the order of the training data, and one row for each prediction.{one}"
             )
         return new, w

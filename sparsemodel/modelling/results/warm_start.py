@@ -9,6 +9,7 @@ import numpy as np
 from sparsemodel.compiler.canonical.layout import VariableLayout
 from sparsemodel.driver import Outcome
 from sparsemodel.interfaces import FloatArray, Form, ModelError
+from sparsemodel.interfaces.numeric import described
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.numerics import select
 
@@ -34,7 +35,7 @@ def given_start(
             raise ModelError(f"start must be an array, a mapping or 'value', not {start!r}.")
         values = {id(v): v.value for v in variables}
     elif isinstance(start, dict):
-        values = {id(v): value for v, value in start.items()}
+        values = {id(_own(key, variables)): value for key, value in start.items()}
     else:
         vectors = [v for v in variables if v.shape]
         if len(vectors) != 1:
@@ -55,6 +56,17 @@ def given_start(
             "to zero."
         )
     return x
+
+
+def _own(key: Any, variables: tuple[Variable, ...]) -> Variable:
+    """Return the problem's variable that a key is; of CVXPY's, the one that stands for it."""
+    for variable in variables:
+        if key is variable or (key is variable.proxied and key is not None):
+            return variable
+    raise ModelError(
+        f"start has a value for {described(key)}, which is not a variable of the problem; its "
+        "keys are the variables themselves, `{w: array}`."
+    )
 
 
 def warm_start(form: Form, last: Outcome | None) -> FloatArray | None:

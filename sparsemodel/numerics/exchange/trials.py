@@ -121,7 +121,7 @@ class ExchangeTrials:
         ``thorough`` looks again with the curvatures at the point before it gives up, where they are
         not quite those of the model, and tries what comes nearest where columns share one.
         """
-        if not np.all(np.isfinite(self._objective.gradient(point))):
+        if not np.isfinite(self._objective.gradient(point)).all():
             return replace(point, value=np.nan)  # the data are not finite, which ends the run
         following = self._changed(point, thorough)
         if following is None and thorough and not self._over() and self.models.turned():
@@ -392,8 +392,8 @@ class ExchangeTrials:
         return self._minimised_on(self._objective.cardinality.coordinates(units), start)
 
     def _minimised_on(self, chosen: IntArray, start: Point, tol: float = _ROUGH) -> Point:
-        support = np.union1d(chosen, self._objective.cardinality.free)
-        tol *= share_left(self._objective, start)
+        free, tol = self._objective.cardinality.free, tol * share_left(self._objective, start)
+        support = np.union1d(chosen, free) if free.size else np.sort(chosen)
         return self._restricted(self._objective, support, start, tol=tol)
 
     def _worth(self, point: Point) -> float:

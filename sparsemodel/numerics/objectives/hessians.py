@@ -91,7 +91,7 @@ def weighted_gram(design: Design, h: FloatArray) -> FloatArray:
         # are.
         return (design.restrict(np.arange(p)) if stacked else design).gram(h)
     out: FloatArray | None = None
-    uniform = bool(h.size) and bool(np.all(h == h[0]))
+    uniform = bool(h.size) and bool((h == h[0]).all())
     # As many rows as columns: the block is no larger than the result, which is added to less often.
     for rows, block in design.row_blocks(max(256, p, _CACHED // max(p, 1))):
         own = cross_product(block if uniform else np.sqrt(h[rows])[:, None] * block)

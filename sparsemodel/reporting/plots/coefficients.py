@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataError
 from sparsemodel.reporting.plots.plot_style import BLUE, DIVERGING, GREY, ORANGE, new_axes, quiet
 
 
+@taking_only_its_own
 def coefficients(
     values: Any,
     *,

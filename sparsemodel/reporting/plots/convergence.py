@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataError, Iteration
 from sparsemodel.reporting.plots.plot_style import BLUE, GREEN, GREY, ORANGE, new_axes, quiet, title
 
 
+@taking_only_its_own
 def convergence(
     history: Sequence[Iteration],
     *,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataError
 from sparsemodel.reporting.plots.plot_style import BLUE, GREEN, LIGHT, new_axes, quiet
 
@@ -26,6 +27,7 @@ class _Certificate(Protocol):
     def relative_gap(self) -> float: ...
 
 
+@taking_only_its_own
 def gaps(certificates: Iterable[_Certificate], *, axes: Any = None) -> Any:
     """Draw objectives and lower bounds against k; what lies between them is open.
 

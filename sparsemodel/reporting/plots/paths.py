@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.interfaces import DataError
 from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, new_axes, quiet
 
@@ -27,6 +28,7 @@ class _Choice(Protocol):
     def ridge(self) -> Any: ...
 
 
+@taking_only_its_own
 def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) -> Any:
     """Draw the objective against k, and the scores by which one was chosen.
 
@@ -115,6 +117,7 @@ def _name_lines(axes: Any, ridges: Any) -> None:
     )
 
 
+@taking_only_its_own
 def support_recovery(
     supports: Sequence[Iterable[Hashable]],
     *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 from typing import Any
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.loading import networkx
 from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, new_axes
@@ -12,6 +13,7 @@ from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, new_axes
 _COLOURS = {"problem": GREY, "reduction": ORANGE, "stage": BLUE, "choice": GREY, "step": GREY}
 
 
+@taking_only_its_own
 def plan(of: Plan, *, axes: Any = None) -> Any:
     """Draw a plan from left to right, from the problem to the solution.
 

@@ -18,7 +18,7 @@ from sparsemodel.interfaces import (
     FloatArray,
     ModelError,
 )
-from sparsemodel.interfaces.numeric import real_number
+from sparsemodel.interfaces.numeric import dimensions, real_number
 from sparsemodel.modelling.expressions.affine.pieces import (
     Piece,
     column_sums,
@@ -238,7 +238,7 @@ class AffineLike(Symbolic, ABC):
                 "squares write `sm.norm(w)**2` or sm.ridge(w, lam); of features multiply columns "
                 "of the data, `A[:, i] * A[:, j]`."
             )
-        if np.ndim(other) > 0 and not isinstance(other, Quantity):
+        if not isinstance(other, Quantity) and dimensions(other, f"The factors of {self}"):
             return self._entrywise(other)
         return self.as_affine().times(real_number(other, where="The factor of an expression"))
 

@@ -1,9 +1,5 @@
 """What the parts of a model refuse, and what to write instead."""
 
-from sparsemodel.modelling.expressions.symbolic.arguments import (
-    refuse_argument,
-    taking_only_its_own,
-)
 from sparsemodel.modelling.expressions.symbolic.names import HINTS, hint_for
 from sparsemodel.modelling.expressions.symbolic.symbol import (
     NoneOfCvxpys,
@@ -19,6 +15,4 @@ __all__ = [
     "asked_by_sparse",
     "hint_for",
     "no_numbers",
-    "refuse_argument",
-    "taking_only_its_own",
 ]

@@ -67,7 +67,8 @@ def _pairs(search: Exchanges) -> list[IntArray]:
 
     Their rows of the Hessian differ by about ``d`` of its entries' size, where ``d`` is the norm of
     the difference of the scaled columns, which so gains about
-    :math:`\|r_i \mp r_j\|^2 / d^2`. Only rows that are at hand are read.
+    :math:`\|r_i \mp r_j\|^2 / d^2`. Where most of these entries are zero, as in sparse data, others
+    differ by no more: the rows of those that promise most are read, if several can be at a time.
     """
     if not _any_alike(search.rows):
         return []
@@ -95,7 +96,11 @@ def _pairs(search: Exchanges) -> list[IntArray]:
             (-gains[a] / apart[a], int(first[a]), int(second[a]))
             for a in np.flatnonzero((apart <= _CLOSE**2) & (apart > _ROUNDING**2))
         ]
-    return [np.array(pair) for _, *pair in sorted(found)[:_PROPOSED]]
+    pairs = np.array([pair for _, *pair in sorted(found)[:_PROPOSED]], dtype=np.intp).reshape(-1, 2)
+    if len(pairs) and search.rows.ahead(pairs[:, 0]):
+        entries = search.rows.rows(pairs[:, 0])[np.arange(len(pairs)), pairs[:, 1]]
+        pairs = pairs[np.abs(entries) >= _ALIKE]
+    return list(pairs)
 
 
 def first_joined(

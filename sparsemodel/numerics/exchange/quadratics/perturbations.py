@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from sparsemodel.interfaces import IntArray
+from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.numerics.exchange.quadratics.abreast import descend_abreast, walk_abreast
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.support.hard_threshold import top_k
 
@@ -52,6 +55,19 @@ def completed(here: Exchanges, ends: IntArray) -> Exchanges:
     batch = here.tiled(1)
     batch.reset_all(places_of(here, ends))
     return batch if len(batch.members) else here.tiled(1)
+
+
+def searched(
+    here: Exchanges,
+    rng: np.random.Generator,
+    copies: int,
+    over: Callable[[], bool],
+    *,
+    walking: bool,
+) -> tuple[FloatArray, IntArray]:
+    """Return where searches from perturbed copies of the only support end, or come ``walking``."""
+    starts = perturbed(here, rng, copies)
+    return walk_abreast(starts, rng, over) if walking else descend_abreast(starts, over)
 
 
 def perturbed(here: Exchanges, rng: np.random.Generator, copies: int) -> Exchanges:

@@ -14,9 +14,9 @@ from sparsemodel.numerics.exchange.quadratics.close_columns import first_joined
 from sparsemodel.numerics.exchange.quadratics.forward import forward_selection
 from sparsemodel.numerics.exchange.quadratics.perturbations import (
     completed,
-    perturbed,
     places_of,
     promising,
+    searched,
 )
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import searches_for
@@ -90,6 +90,8 @@ class ExchangeSearch:
         self._easy = True  # until searches of few columns end at several supports
         self.exchanges = 0
         """Changes of descents so far."""
+        self.walking = False
+        """Whether searches from perturbed supports go on where no exchange gains."""
         if at is not None:
             self._begin(at)
 
@@ -342,7 +344,7 @@ class ExchangeSearch:
         return offers
 
     def runners_up(self, many: int) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Return the supports that come next after this one; see the function."""
+        """Return the supports that come next; see the function."""
         return runners_up(self._current, many)
 
     # ---- perturbations -----------------------------------------------------------------------
@@ -361,7 +363,7 @@ class ExchangeSearch:
         if values[0] > here.explained[0] + self._threshold(here):
             trial = here.tiled(1)
             trial.reset(places_of(here, ends[0]))
-            if better := _worth(trial, self._price) > self.gain + self._threshold(here):
+            if better := self._better(trial):
                 self._current = trial
         return [end.tobytes() for end in ends], better
 
@@ -381,7 +383,7 @@ class ExchangeSearch:
         few, pool = (here, here.columns) if among is None else among
         side_by_side = _ABREAST if few.g.size < _PLENTY else min(most, _ABREAST)
         copies = int(np.clip(_ENTRIES // max(few.g.size, 1), 1, side_by_side))
-        values, ends = descend_abreast(perturbed(few, rng, copies), over)
+        values, ends = searched(few, rng, copies, over, walking=self.walking)
         ends = np.sort(ends if pool is None else pool[ends], axis=1)
         if among is not None:
             values, ends = descend_abreast(completed(here, ends), over)

@@ -1,4 +1,4 @@
-"""What to write in place of arguments that functions of this language have not."""
+"""Calls with arguments that a function does not have: errors that say what to write instead."""
 
 from __future__ import annotations
 
@@ -55,11 +55,27 @@ _ARGUMENTS = {
 }
 """What to write in place of arguments that functions of this language have not."""
 _ARGUMENTS_OF = {
+    ("sm.gaussian_nll", "alpha"): "limit the edges by a constraint, "
+    "`sm.card(sm.offdiag(Omega)) <= 2 * k`",
     ("sm.negative_binomial_loss", "alpha"): _ARGUMENTS["dispersion"],
     **{("sm.quantile_loss", name): _LEVEL for name in ("alpha", "level", "percentile", "q")},
     ("solution.predict", "offset"): "of new rows write `(new @ w + c + offset).value`",
     ("solution.predict", "exposure"): "of new rows write `(new @ w + c + np.log(exposure)).value`",
 }
+_ARGUMENTS_OF_PLOTS = {"ax": "write `axes=`"}
+_ARGUMENTS_OF_DATA = {
+    "as_frame": "write `pd.DataFrame(data.X, columns=data.feature_names)`",
+    "return_X_y": "the arrays are `data.X` and `data.y`",
+}
+_PLACES: tuple[tuple[str, str, Mapping[str, str]], ...] = (
+    ("sparsemodel.reporting.plots.", "plots.", _ARGUMENTS_OF_PLOTS),
+    ("sparsemodel.datasets.", "sm.datasets.", _ARGUMENTS_OF_DATA),
+    ("sparsemodel.certificates.", "", {}),
+    ("", "sm.", _ARGUMENTS),
+)
+"""Of modules what their functions are called with, and what to write in place of arguments."""
+_OBJECTS = {"CertificateFrame": "certificate", "Declaration": "problem", "Fitted": "solution"}
+"""What objects are called whose class a user does not write."""
 _POSITIONS = {
     "sm.cox_loss": "Times, events and strata are columns: `np.column_stack([time, event])`.",
     "sm.Variable": "The shape of a matrix is a tuple, `sm.Variable((p, m))`.",
@@ -76,13 +92,13 @@ def taking_only_its_own(function: Callable[P, R]) -> Callable[P, R]:
     own = [name for name in known[: code.co_argcount] if name != "self"]
     needed = own[: len(own) - len(function.__defaults__ or ())]
     selves = code.co_argcount - len(own)
-    name = function.__qualname__.removesuffix(".__init__")
-    what = f"sm.{name}".replace("sm.Fitted.", "solution.")
+    what, elsewhere = _called(function)
 
     def refuse(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Raise the error about arguments that the function cannot be called with."""
         if not kwargs.keys() <= set(known):
-            refuse_argument(next(name for name in kwargs if name not in known), known, what)
+            unknown = next(name for name in kwargs if name not in known)
+            refuse_argument(unknown, known, what, elsewhere)
         if len(args) > places:
             others = ", ".join(f"`{name}=`" for name in known[code.co_argcount :])
             by_name = f"Give the others by name: {others}." if others else ""
@@ -108,6 +124,17 @@ def taking_only_its_own(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
+def _called(function: Callable[..., object]) -> tuple[str, Mapping[str, str]]:
+    """Return how a user calls a function, and what to write in place of its arguments."""
+    _, prefix, elsewhere = next(
+        place for place in _PLACES if f"{function.__module__}.".startswith(place[0])
+    )
+    owner, _, name = function.__qualname__.removesuffix(".__init__").rpartition(".")
+    if owner:
+        return f"{_OBJECTS.get(owner, owner.lower())}.{name}", elsewhere
+    return prefix + name, elsewhere
+
+
 def refuse_argument(
     name: str, known: Iterable[str], what: str, elsewhere: Mapping[str, str] = _ARGUMENTS
 ) -> NoReturn:
@@ -117,7 +144,7 @@ def refuse_argument(
     """
     listed = [one for one in known if one != "self"]
     close = closest(name, listed)
-    hint = f"is {close!r} meant?" if close else f"it has {', '.join(listed)}."
+    hint = f"is {close!r} meant?" if close else f"it has {', '.join(listed) or 'none'}."
     if (what, name) in _ARGUMENTS_OF:
         raise DataTypeError(f"{what} has no argument {name!r}; {_ARGUMENTS_OF[what, name]}.")
     wished = name if name in elsewhere else closest(name, () if close else elsewhere, cutoff=0.8)
