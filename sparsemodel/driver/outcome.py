@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, Self, final
 import numpy as np
 
 from sparsemodel.interfaces import Backend, Callback, FloatArray, Iteration, Stop
-from sparsemodel.numerics.objectives.closing import Enclosure
+from sparsemodel.numerics.objectives.optimality import Enclosure
 from sparsemodel.progress import report, shown
 
 

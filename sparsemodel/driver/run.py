@@ -31,7 +31,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics import satisfied, separation
 from sparsemodel.numerics.budget import ending_by
-from sparsemodel.numerics.objectives.closing import Closing
+from sparsemodel.numerics.objectives.optimality import OptimalityTest
 from sparsemodel.threads import small_work
 
 _ROUNDING = 1e-12
@@ -95,7 +95,7 @@ class _Run:
         start = None if options.start is None else reduced.carry(options.start)
         self._first = first_point(self._objective, self._restricted, start)
         check_start(self._objective, self._restricted)
-        self._closing = Closing(self._objective, options.enclosure)
+        self._optimality = OptimalityTest(self._objective, options.enclosure)
         self._results: list[Result] = []
         self._best: Result | None = None
         self._before: Result | None = None  # the best when the last fresh start was made
@@ -124,7 +124,7 @@ class _Run:
         """Return why ``stage`` and those after it are not run; empty where it is."""
         if self._best is None:
             return ""
-        if self._closing.reached(self._best.point, self._found_by):
+        if self._optimality.passed(self._best.point, self._found_by):
             self._notes.append(
                 f"skipped {stage.label}: the objective already equals its lower bound"
             )

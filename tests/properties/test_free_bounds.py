@@ -24,7 +24,7 @@ from sparsemodel.losses import (
 )
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.numerics import RegressionObjective, minimise_on_support
-from sparsemodel.numerics.objectives.closing import Closing
+from sparsemodel.numerics.objectives.optimality import OptimalityTest
 
 LOSSES = [
     SquaredLoss(),
@@ -128,7 +128,7 @@ def test_a_bound_above_a_feasible_point_is_an_error_and_no_proof():
         return 2.0 * point.value, point.value
 
     with pytest.raises(sm.BoundError, match=r"logistic_loss.*bug in the bound"):
-        Closing(objective, wrong).reached(point, "gp")
+        OptimalityTest(objective, wrong).passed(point, "gp")
 
 
 def test_a_plan_is_not_ended_by_a_bound_that_nobody_proved():
@@ -137,9 +137,10 @@ def test_a_plan_is_not_ended_by_a_bound_that_nobody_proved():
     point = minimise_on_support(objective, np.array([0, 6]), objective.origin())
     objective.gradient(point)
     objective.bounds.merit = point.value
-    assert not Closing(objective, None).reached(point, "gp")
-    assert not Closing(objective, lambda *_: (0.9 * point.value, point.value)).reached(point, "gp")
-    assert Closing(objective, lambda *_: (point.value, point.value)).reached(point, "gp")
+    assert not OptimalityTest(objective, None).passed(point, "gp")
+    for bound, optimal in ((0.9 * point.value, False), (point.value, True)):
+        test = OptimalityTest(objective, lambda *_, bound=bound: (bound, point.value))
+        assert test.passed(point, "gp") is optimal
 
 
 def test_a_large_offset_is_no_reason_to_stop():

@@ -20,7 +20,7 @@ from sparsemodel.designs import (
 )
 from sparsemodel.designs.elsewhere import foreign
 from sparsemodel.interfaces import Access, CertificateError, DataError, DataTypeError, Design
-from sparsemodel.numerics.objectives.one_reading import weighted_gram
+from sparsemodel.numerics.objectives.hessians import weighted_gram
 from sparsemodel.testing.designs import DESIGN_CHECKS, EXACT, run_design_suite
 from sparsemodel.testing.laws.design_laws import Tolerance
 

@@ -80,7 +80,7 @@ def test_hessians_of_outputs_are_those_of_their_products(
     v = rng.standard_normal((3, 3))
     product = objective.hessian_product(point, support, v)
     for at_once in (2**17, 50, 0):  # in one product, by blocks of rows, and sparse ones one by one
-        monkeypatch.setattr("sparsemodel.numerics.objectives.outputs._AT_ONCE", at_once)
+        monkeypatch.setattr("sparsemodel.numerics.objectives.hessians._AT_ONCE", at_once)
         hessian = objective.hessian(point, support)
         np.testing.assert_allclose(hessian @ v.ravel(), product.ravel(), atol=1e-13)
 

@@ -16,7 +16,7 @@ from sparsemodel.designs.composed import StackedDesign, TransformedDesign
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss
-from sparsemodel.numerics.objectives.one_reading import is_sparse, weighted_gram
+from sparsemodel.numerics.objectives.hessians import is_sparse, weighted_gram
 
 
 @st.composite

@@ -22,7 +22,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     SquaredDistance,
 )
-from sparsemodel.numerics.objectives.one_reading import weighted_gram
+from sparsemodel.numerics.objectives.hessians import weighted_gram
 from sparsemodel.progress import doing
 
 LIMIT = 4000

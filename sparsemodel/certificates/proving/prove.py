@@ -58,7 +58,7 @@ from sparsemodel.interfaces import (
     UnsupportedProblemError,
 )
 from sparsemodel.numerics.budget import Budget, ending_by
-from sparsemodel.numerics.objectives.closing import contradiction
+from sparsemodel.numerics.objectives.optimality import contradiction
 
 
 @np.errstate(all="ignore")  # a bound that overflows is not finite, and none

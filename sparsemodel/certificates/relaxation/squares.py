@@ -16,7 +16,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
 )
 from sparsemodel.numerics.budget import Budget, inverse_cost
-from sparsemodel.numerics.objectives.one_reading import is_sparse, weighted_gram
+from sparsemodel.numerics.objectives.hessians import is_sparse, weighted_gram
 from sparsemodel.threads import cross_product
 
 LIMIT = 6000

@@ -13,7 +13,7 @@ from sparsemodel.certificates.theory.constants import Curvatures
 from sparsemodel.interfaces import Access, Curved, FloatArray, IntArray, SparseRegression
 from sparsemodel.numerics import top_k
 from sparsemodel.numerics.budget import budget, eigenvalue_cost, gram_cost
-from sparsemodel.numerics.objectives.one_reading import weighted_gram
+from sparsemodel.numerics.objectives.hessians import weighted_gram
 
 _POOL = 1000
 """Columns that are looked at where there are too many for a Gram matrix of all."""

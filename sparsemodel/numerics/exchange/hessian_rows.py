@@ -24,7 +24,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics.budget import budget, products_cost
 from sparsemodel.numerics.curvatures.curvature import cheap_columns, curvatures_at
 from sparsemodel.numerics.minimisers.newton import factored, inverse_root_of_columns
-from sparsemodel.numerics.objectives.one_reading import hessian_rows, weighted_gram
+from sparsemodel.numerics.objectives.hessians import hessian_rows, weighted_gram
 from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
 
 _VANISHED = 1e-11

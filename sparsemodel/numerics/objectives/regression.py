@@ -27,9 +27,8 @@ from sparsemodel.interfaces import (
 from sparsemodel.interfaces.numeric import rowwise
 from sparsemodel.numerics.budget import too_late_to_read
 from sparsemodel.numerics.objectives.columns import SupportColumns
+from sparsemodel.numerics.objectives.hessians import derivatives, hessian_of_outputs
 from sparsemodel.numerics.objectives.lower_bounds import BestBound, StrongConvexityBound
-from sparsemodel.numerics.objectives.one_reading import derivatives
-from sparsemodel.numerics.objectives.outputs import hessian_of_outputs
 
 _BALANCED = 1e-6
 """Share of the pull on an unpenalised coordinate that may be left where a bound is looked for."""

@@ -28,7 +28,7 @@ from sparsemodel.certificates.dual_bounds.gains import coordinate_gains, half_sq
 from sparsemodel.certificates.proving.node import Minorant
 from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.interfaces import Box, FloatArray, IntArray, SparseRegression, Term
-from sparsemodel.numerics.objectives.one_reading import weighted_gram
+from sparsemodel.numerics.objectives.hessians import weighted_gram
 
 _WORTH = 0.01
 """Curvature in units of the ridge that is worth a Cholesky factorisation."""

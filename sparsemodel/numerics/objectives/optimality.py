@@ -1,4 +1,4 @@
-"""Whether a point is the optimum already, so that the rest of a plan can be left out."""
+"""Whether a point is proved optimal, so that the rest of a plan can be left out."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _CLOSED = 1e-9
 
 
 @final
-class Closing:
-    """Decides whether anything is left to gain, on proved bounds only."""
+class OptimalityTest:
+    """Whether a point is optimal, decided on proved bounds only."""
 
     def __init__(self, objective: Objective, enclosure: Enclosure | None) -> None:
         self._objective = objective
         self._enclosure = enclosure
         self._asked: tuple[Point, Point] | None = None
 
-    def reached(self, point: Point, finder: str) -> bool:
+    def passed(self, point: Point, finder: str) -> bool:
         """Return whether no feasible point is better than ``point``, which ``finder`` found.
 
         Raises
