@@ -61,7 +61,7 @@ def numba() -> Numba:
     except ImportError as error:
         raise MissingDependencyError(
             f"Numba, which compiles the search of proofs, cannot be imported ({error}): "
-            "pip install --upgrade numba. Solutions and certificates do without it."
+            "pip install --upgrade numba. Solutions do without it."
         ) from error
     found: Any = numba
     return found  # type: ignore[no-any-return]

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
+from sparsemodel.certificates.proving import beyond_root
 from sparsemodel.testing import referee
 
 # The benchmarks and the stress run are in the source tree only.
@@ -41,6 +42,12 @@ settings.load_profile("sparsemodel")
 def rng() -> np.random.Generator:
     """A generator with a fixed seed, new for every test."""
     return np.random.default_rng(20240229)
+
+
+@pytest.fixture
+def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Certificates rest on a bound without branching: no search over supports comes before it."""
+    monkeypatch.setattr(beyond_root, "worth_searching", lambda *given, **options: False)
 
 
 def pytest_collection_finish() -> None:

@@ -48,6 +48,15 @@ exit codes:
 """
 
 
+_LIMIT = "--k (--ks of path, --edges of precision)"
+_ELSEWHERE = {
+    **dict.fromkeys(("--cardinality", "--card", "--sparsity", "--nonzeros", "--nnz"), _LIMIT),
+    **dict.fromkeys(("--sep", "--separator"), "--delimiter"),
+    **dict.fromkeys(("--label", "--y"), "--target"),
+}
+"""Options of this command line, by what others call them."""
+
+
 class _Help(argparse.RawDescriptionHelpFormatter):
     """Help with room for the names of options and commands."""
 
@@ -75,6 +84,7 @@ class Parser(argparse.ArgumentParser):
             meant = "--" + strange[1].lstrip("-")  # -k is short for nothing, and --k is meant
             longer = [one for one in known if one.startswith(meant.removesuffix("s"))]
             close = closest(meant, longer or known, cutoff=0.0 if longer else 0.5)
+            close = _ELSEWHERE.get(meant.lower(), close)
             message += f"; did you mean {close}?" if close and not owners else ""
             message += f"; it is an option of {' and '.join(owners)}" if owners else ""
         if unknown:

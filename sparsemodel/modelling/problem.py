@@ -277,10 +277,10 @@ class Problem(Declaration):
         """Return a certificate: a lower bound on the objective of every feasible point.
 
         Solves first if needed. Bounds that cost one pass over the data are tried first. If they
-        leave a gap, the convex relaxation is solved, which takes tenths of a second for a thousand
-        rows and columns, seconds for ten thousand columns, and longer for nonsmooth losses with a
-        small ridge. With at most 2000 supports, or after ``exhaustive``, all supports are searched
-        for a few seconds.
+        leave a gap, a short branch and bound follows, of about half a second; with at most 2000
+        supports, or after ``exhaustive``, all supports are searched. If that leaves a gap, too, the
+        convex relaxation is solved, which takes tenths of a second for a thousand rows and columns,
+        seconds for ten thousand columns, and longer for nonsmooth losses with a small ridge.
 
         Parameters
         ----------

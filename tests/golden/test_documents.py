@@ -250,6 +250,7 @@ def of_the_run(line: str) -> bool:
     return line.startswith((".writer", ".digest", ".proof", ".witness"))
 
 
+@pytest.mark.usefixtures("at_the_root")
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_new_certificate_has_the_lines_of_the_pinned_one(name: str) -> None:
     body = json.loads((PINNED / f"{name}.json").read_text(encoding="utf-8"))

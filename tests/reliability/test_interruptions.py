@@ -73,6 +73,7 @@ def test_no_time_at_all_gives_a_feasible_point(rng: np.random.Generator):
     assert solution.status == "stopped early"
 
 
+@pytest.mark.usefixtures("at_the_root")
 @pytest.mark.parametrize("name", ["from_data", "search"])
 def test_an_interrupt_while_a_box_is_sought_keeps_the_bound(
     name: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch

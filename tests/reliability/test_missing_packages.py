@@ -104,11 +104,13 @@ for loss, target in ((sm.squared_loss, b), (sm.logistic_loss, b > 0.0)):
     w = sm.Variable(24, name="w")
     problem = sm.Problem(sm.minimize(loss(A @ w, target) + sm.ridge(w, 0.1)), sm.card(w) <= 6)
     solution = problem.solve("nhtp")
-    assert problem.certify().bound <= problem.value
     if loss is sm.squared_loss:
+        assert solution.bound <= solution.value
         with pytest.warns(RuntimeWarning, match=r"slower.*Numba.*another NumPy.*pip install"):
-            proof = problem.prove(time_limit=1.0)
-        assert problem.certify().bound <= proof.bound <= problem.value <= solution.value
+            first = problem.certify()
+        proof = problem.prove(time_limit=1.0)
+        assert first.bound <= proof.bound <= problem.value <= solution.value
+    assert problem.certify().bound <= problem.value
 A = A[:, :12]
 omega = sm.Variable((12, 12), symmetric=True, name="Omega")
 graph = sm.Problem(sm.minimize(sm.gaussian_nll(omega, data=A)), sm.card(sm.offdiag(omega)) <= 8)

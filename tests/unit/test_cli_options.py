@@ -186,6 +186,8 @@ def test_dependent_columns_are_named(folder: Path, capsys: pytest.CaptureFixture
         ),
         ("solve d.csv --target y --k 2 --groups a,b", "did you mean --group-prefix?"),
         ("solve d.csv --target y -k 2", "-k 2; did you mean --k?"),
+        ("solve d.csv --target y --cardinality 2", "did you mean --k (--ks of path, --edges of"),
+        ("solve d.csv --target y --k 2 --sep ;", "--sep ;; did you mean --delimiter?"),
         ("solve d.csv --target y --k two", "sparsemodel solve: argument --k: 'two' is not a whole"),
     ],
 )

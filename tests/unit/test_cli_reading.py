@@ -178,6 +178,17 @@ def test_columns_that_are_not_there(columns: dict[str, object], said: str) -> No
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize("columns", [{"target": "price"}, {"target": "1"}])
+def test_a_file_with_spaces_between_its_fields_is_told_of_delimiters(
+    columns: dict[str, object],
+) -> None:
+    with pytest.raises((UsageError, DataError), match="write --delimiter ' '"):
+        table_of("size price\n1 2\n", **columns)
+    assert table_of("size price\n1 2\n", target="price", delimiter=" ").X.shape == (1, 1)
+    with pytest.raises(UsageError, match="it has size"):
+        table_of("size\n1\n", target="price")
+
+
 def test_bytes_are_not_text(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"x,y\n1,\xff\xfe\n")

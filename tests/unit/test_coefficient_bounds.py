@@ -31,6 +31,8 @@ from sparsemodel.interfaces import CertificateError, FloatArray, SparseRegressio
 
 pytest.importorskip("numba")
 
+pytestmark = pytest.mark.usefixtures("at_the_root")
+
 
 def data(n: int = 60, p: int = 120, seed: int = 3) -> tuple[FloatArray, FloatArray]:
     r = np.random.default_rng(seed)

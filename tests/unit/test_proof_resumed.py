@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.certificates import Claim, verify
+from sparsemodel.certificates import Claim, certify, verify
 from sparsemodel.certificates.dual_bounds.bound import Bound
 from sparsemodel.certificates.proving import attempts
 from sparsemodel.certificates.proving.prove import prove
@@ -113,7 +113,7 @@ def test_what_cannot_be_resumed_says_why():
     with pytest.raises(CertificateError, match="another problem"):
         make(4).prove(resume=proof)
     with pytest.raises(CertificateError, match="certify"):
-        problem.prove(resume=problem.certify())
+        problem.prove(resume=certify(problem.form, proof.x))
     with pytest.raises(CertificateError, match="without its tree"):
         problem.prove(resume=replace(proof, proof={"summary": {}, "tree": None}))
     with pytest.raises(DataTypeError, match="not int"):

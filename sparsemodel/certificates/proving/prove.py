@@ -375,6 +375,8 @@ class _Conclusion:
         search, left = self.search, self.search.open
         if self.interrupted:
             ended = "interrupted"
+        elif left and search.stopped:
+            ended = "the search was to be short"
         elif left and (search.over or left > search.given_up):
             ended = "time limit"
         elif left:

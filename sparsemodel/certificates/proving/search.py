@@ -69,7 +69,8 @@ class Search:
         self._open: list[tuple[float, int, Node]] = []
         self._ticket = 0
         self._current = math.inf
-        self._stopped = False
+        self.stopped: bool = False
+        """Whether what listens has ended it."""
         self.given_up: int = 0
         """Parts without a bound of their own, which are left open."""
         self.floor: float = math.inf
@@ -146,7 +147,7 @@ class Search:
     @property
     def over(self) -> bool:
         """Return whether the search was stopped, or a limit was met."""
-        return self._stopped or self._late() or self.full
+        return self.stopped or self._late() or self.full
 
     @property
     def full(self) -> bool:
@@ -166,8 +167,8 @@ class Search:
         self.history.append(now)
         report(lambda: _words(now))
         stop = self._progress is not None and self._progress(now) is True
-        self._stopped = self._stopped or stop
-        return self._stopped
+        self.stopped = self.stopped or stop
+        return self.stopped
 
     # ---- one node ----------------------------------------------------------------------------
 

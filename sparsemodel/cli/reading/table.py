@@ -59,7 +59,7 @@ class Columns:
                 both = next(names[j] for j in features if j in used)
                 raise UsageError(f"The column {both!r} cannot be a feature and something else too.")
         if not features:
-            raise DataError(f"{where} has no column left for the features.")
+            raise DataError(f"{where} has no column left for the features{_spaced(names)}.")
         return Selection(tuple(features), target, weights)
 
 
@@ -136,7 +136,17 @@ def _find(wanted: str, names: Sequence[str], where: str) -> int:
         return len(names) + number
     close = closest(wanted, names, cutoff=0.5)
     hint = f"did you mean {close!r}?" if close else f"it has {_shown(names)}."
-    raise UsageError(f"{where} has no column {wanted!r}; {hint}")
+    spaced = _spaced(names)
+    raise UsageError(
+        f"{where} has no column {wanted!r}" + (f"{spaced}." if spaced else f"; {hint}")
+    )
+
+
+def _spaced(names: Sequence[str]) -> str:
+    """Return what to write where spaces may separate the fields of the only column."""
+    if len(names) != 1 or " " not in names[0].strip():
+        return ""
+    return f"; its only column is {names[0]!r}: if spaces separate fields, write --delimiter ' '"
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -22,20 +20,17 @@ from sparsemodel.interfaces import (
     Access,
     BoolArray,
     Cardinality,
-    DataError,
     FloatArray,
     IntArray,
     ModelError,
-    Role,
     SparseRegression,
-    UnsupportedProblemError,
 )
 from sparsemodel.interfaces.numeric import known_sum
 from sparsemodel.modelling.formulations.formulation import Answer, CompiledProblem, ProofRequest
 from sparsemodel.modelling.regression.measures import summary_of, summary_of_levels
 from sparsemodel.modelling.regression.proof_of_supports import (
+    certified,
     searched,
-    shortly,
     when_read,
     within_a_solve,
 )
@@ -44,7 +39,6 @@ from sparsemodel.modelling.results.summary import Summary
 from sparsemodel.modelling.run_options import within
 from sparsemodel.numerics import as_sequence
 from sparsemodel.numerics.budget import budget, too_late_to_read
-from sparsemodel.registry import usable_backends
 from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.further import solve_path
@@ -176,52 +170,43 @@ class Compiled(CompiledProblem):
     def look(
         self, outcome: Outcome, backend: str, seconds: float
     ) -> tuple[Certificate | Short, ...]:
-        """Return what a short search over supports proves, and without one what the root does.
+        """Return what a short proof says; where that leaves a gap, what a certificate does.
 
-        How far a search comes that does not end may depend on the machine; the root's bound does
-        not.
+        Nothing is compiled for it, which takes ten seconds once on a machine.
         """
-        short, proof = when_read(self.form, outcome.x), None
-        if short is None or not short.closed:
-            with suppress(UnsupportedProblemError, DataError):
-                proof = shortly(self.prove, self.form, outcome, backend, seconds)
-        elif np.array_equal(short.x, outcome.x):
+        from sparsemodel.certificates.proving.compiling import compiling_nothing
+
+        short = when_read(self.form, outcome.x)
+        if short is not None and short.closed and np.array_equal(short.x, outcome.x):
             return (short,)
-        # Without a tree it is the root's.
-        enough = proof is not None and (proof.claim.optimal or proof.proof is None)
-        if proof is not None and enough and np.array_equal(proof.x, outcome.x):
-            self.certified = proof
-            return (proof,)
-        with within(seconds):
-            root = self.certify(outcome, backend, time_limit=seconds)
-        return tuple(found for found in (root, proof, short) if found is not None)
+        with compiling_nothing(), within(seconds):
+            found = self._certified(outcome, backend, seconds)
+        return (found,) if short is None else (found, short)
 
     def certify(
         self, outcome: Outcome, backend: str, *, time_limit: float | None = None
     ) -> Certificate:
         """Return the certificate of an outcome; None allows 60 seconds.
 
-        Where there are few supports, or the backend tried all of them, a bound that leaves a gap
-        is followed by a search over the supports: what was enumerated gets a proof.
+        It proves what a look at the bound does, also where that needs no certificate.
         """
-        from sparsemodel.certificates import certify
-        from sparsemodel.certificates.proving.dual.world import few_supports
-        from sparsemodel.certificates.proving.few_supports import decided
-
         limit = 60.0 if time_limit is None else time_limit
-        deadline = time.perf_counter() + limit
-        names = self.layout.names()
-        found = certify(
+        short = when_read(self.form, outcome.x) if self.at_hand else None
+        return self._certified(outcome, backend, limit, -np.inf if short is None else short.bound)
+
+    def _certified(
+        self, outcome: Outcome, backend: str, seconds: float, known: float = -np.inf
+    ) -> Certificate:
+        """Return the best certificate, and keep it."""
+        found = certified(
             self.form,
-            outcome.x,
-            names=names,
-            duals=outcome.duals,
-            backend=backend,
-            history=outcome.history,
-            time_limit=limit,
+            outcome,
+            backend,
+            names=self.layout.names(),
+            seconds=seconds,
+            known=known,
+            searched=self.at_hand,
         )
-        if few_supports(self.form) or _enumerated(backend):
-            found = decided(self.form, found, names=names, deadline=deadline)
         last = self.certified
         if last is not None and _says_more(last, found):
             found = last
@@ -319,10 +304,3 @@ def _says_more(last: Certificate, found: Certificate) -> bool:
     """
     same = np.array_equal(last.x, found.x) and last.value == found.value
     return same and last.bound > found.bound and last.claim.optimal
-
-
-def _enumerated(backends: str) -> bool:
-    """Return whether one of the backends that ran tries every support."""
-    known = dict(usable_backends())
-    ran = [known[name] for name in backends.split(" + ") if name in known]
-    return any(Role.ENUMERATION in backend.roles for backend in ran)

@@ -14,12 +14,13 @@ from sparsemodel.driver import Outcome
 from sparsemodel.interfaces import (
     DataError,
     FloatArray,
+    Role,
     SparseRegression,
     UnsupportedProblemError,
 )
 from sparsemodel.modelling.formulations.formulation import ProofRequest
-from sparsemodel.modelling.run_options import within
 from sparsemodel.numerics.budget import budget
+from sparsemodel.registry import usable_backends
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
@@ -162,35 +163,76 @@ def _patiently(form: SparseRegression, x: FloatArray, patience: Patience) -> Sho
     return Short(found.x, found.value, found.upper, found.bound, found.claim.optimal)
 
 
-def shortly(
-    prove: Callable[..., Certificate],
+def certified(
     form: SparseRegression,
     outcome: Outcome,
     backend: str,
+    *,
+    names: tuple[str, ...],
     seconds: float,
+    known: float,
+    searched: bool,
 ) -> Certificate:
-    """Return the certificate of a search that ends in so many seconds, or when it looks too long.
+    """Return the certificate of an outcome: that of a short search, or of the root.
 
-    It uses compiled code that the machine has, whose loading is not counted, and compiles none.
+    Parameters
+    ----------
+    names
+        Of the coordinates.
+    seconds
+        That it may take.
+    known
+        A bound that a short proof without a certificate has found; the search comes to it.
+    searched
+        Whether there may be a search where supports are many.
     """
-    from sparsemodel.certificates.proving.compiling import compiling_nothing, still_to_load
-    from sparsemodel.certificates.short_proofs.short_proof import hopeless
-    from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
+    from sparsemodel.certificates import certify
+    from sparsemodel.certificates.proving.beyond_root import Aim, beyond_root, worth_searching
 
-    too_long = hopeless(form)
-    with compiling_nothing():
-        if all(term.traits.gram for term in form.terms):
-            seconds += still_to_load()
-        with within(seconds):
-            return prove(
-                outcome,
-                backend,
-                ProofRequest(
-                    OPTIMAL_GAP,
-                    seconds,
-                    lambda value, bound, nodes, _: too_long(value, bound, nodes),
-                ),
-            )
+    deadline = time.perf_counter() + seconds
+    aim = Aim(max(known, outcome.bound if outcome.optimal else -np.inf), _enumerated(backend))
+
+    def root(*, relax: bool = True) -> Certificate:
+        left = max(deadline - time.perf_counter(), 0.0)
+        return certify(
+            form,
+            outcome.x,
+            names=names,
+            duals=outcome.duals,
+            backend=backend,
+            history=outcome.history,
+            time_limit=left,
+            relax=relax,
+        )
+
+    if not worth_searching(form, aim, many=searched):
+        return root()
+    free = root(relax=False)
+    half = 0.5 * (time.perf_counter() + deadline)  # or nothing is left for the relaxation
+    try:
+        found = beyond_root(form, free, names=names, deadline=half, aim=aim)
+    except KeyboardInterrupt:  # before anything was searched
+        return free
+    if _final(found) or time.perf_counter() >= deadline:
+        return found
+    other = root()
+    return found if found.bound > other.bound else other
+
+
+def _final(found: Certificate) -> bool:
+    """Return whether nothing more is to be looked for."""
+    from sparsemodel.certificates import Claim
+
+    interrupted = found.proof is not None and found.proof["summary"]["ended"] == "interrupted"
+    decided = found.claim in (Claim.OPTIMAL, Claim.ZERO) or bool(found.violations)
+    return decided or interrupted
+
+
+def _enumerated(backends: str) -> bool:
+    """Return whether one of the backends that ran tries every support."""
+    known = dict(usable_backends())
+    ran = [known[name] for name in backends.split(" + ") if name in known]
+    return any(Role.ENUMERATION in backend.roles for backend in ran)
 
 
 def _known_bounds(last: Certificate | None, x: FloatArray) -> CoefficientBounds | None:

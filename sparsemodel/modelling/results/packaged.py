@@ -27,8 +27,8 @@ T = TypeVar("T")
 _SAME = 1e-9
 """Relative difference of two values of one point on the same data, at most."""
 
-_LOOK = (0.5, 2.0)
-"""Seconds that a look for a bound may take, at least and at most."""
+_LOOK = 10.0
+"""Seconds after which a look for a bound ends, if sizes have not ended it: few look that long."""
 
 
 def solved(
@@ -77,8 +77,7 @@ def packaged(
     backend = " + ".join(ran or [stage.label for stage in plan.stages])
     known, look = outcome.bound, None
     if compiled.at_hand:
-        seconds = min(max(timings["solve"], _LOOK[0]), _LOOK[1])
-        look = partial(_looked, compiled, outcome, backend, seconds)
+        look = partial(_looked, compiled, outcome, backend, _LOOK)
     else:  # data that are read later may have changed
         known = max(known, compiled.free_bound(outcome))
     return Solution(

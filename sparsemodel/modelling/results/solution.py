@@ -89,9 +89,8 @@ class Solution(Documented, Fitted):
         """Return a valid lower bound on the optimum; ``-inf`` where none is known.
 
         It is computed when it is first read, by a short proof, and if that does not close by
-        ``certify()``. Each takes at most as long as the solve did, with a minimum of half a second
-        and a maximum of two seconds. For data in files, on workers or given as operators it is the
-        bound that the run itself produced.
+        ``certify()``, in ten seconds at most. For data in files, on workers or given as operators
+        it is the bound that the run itself produced.
         """
         return self.lower.read().value
 
