@@ -14,7 +14,7 @@ from sparsemodel.certificates import verify
 from sparsemodel.checker.__main__ import main
 from sparsemodel.checker.proof.arithmetic import Ball, number
 from sparsemodel.checker.proof.bound import predictions
-from sparsemodel.compiler.reductions.near import Near, shifted, shifts
+from sparsemodel.compiler.reductions.shift_columns import ShiftColumns, shifted, shifts
 from sparsemodel.designs import as_design
 
 N, P, K = 40, 9, 3
@@ -110,14 +110,14 @@ def test_only_columns_that_are_far_in_every_loss_are_shifted():
     y = rng.standard_normal(N)
     goal = sm.squared_loss(other @ w + c, y) + sm.squared_loss(far @ w + c, y)
     form = sm.Problem(sm.minimize(goal), sm.card(w) <= K).form
-    near = Near.find(form)
+    shift = ShiftColumns.find(form)
     x = rng.standard_normal(P + 1)
-    for term, moved in zip(form.terms, near.apply(form).terms, strict=True):
-        u, v = term.design.matvec(x), moved.design.matvec(near.carry(x))
+    for term, moved in zip(form.terms, shift.apply(form).terms, strict=True):
+        u, v = term.design.matvec(x), moved.design.matvec(shift.carry(x))
         np.testing.assert_allclose(u, v, rtol=1e-6)
         assert np.abs(moved.design.to_array()[:, :2]).max() < 10.0
-    assert np.abs(near.apply(form).terms[0].design.to_array()[:, 4]).max() < 10.0
-    assert Near.find(sm.Problem(sm.minimize(goal), w.sum() + c <= 1.0).form) is None
+    assert np.abs(shift.apply(form).terms[0].design.to_array()[:, 4]).max() < 10.0
+    assert ShiftColumns.find(sm.Problem(sm.minimize(goal), w.sum() + c <= 1.0).form) is None
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e8])

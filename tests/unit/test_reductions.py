@@ -15,9 +15,9 @@ from sparsemodel.compiler.facts.analysis import Facts
 from sparsemodel.compiler.reductions.center import Center
 from sparsemodel.compiler.reductions.chain import reduce_form
 from sparsemodel.compiler.reductions.drop_columns import DropColumns
-from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.compiler.reductions.scale import Scale
 from sparsemodel.compiler.reductions.shift import Shift
+from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
 from sparsemodel.designs import DenseDesign, StackedDesign
 from sparsemodel.interfaces import SparseRegression
 from sparsemodel.numerics import RegressionObjective
@@ -71,7 +71,7 @@ def test_few_centred_columns_are_written_out(rows: int, kind: type) -> None:
 def test_intercept_is_centred_and_columns_are_scaled() -> None:
     _, _, declared = problem(np.random.default_rng(0))
     reduced = reduce_form(declared.form, Facts(declared.form))
-    assert [type(r) for r in reduced.reductions] == [Near, Center, Scale]
+    assert [type(r) for r in reduced.reductions] == [ShiftColumns, Center, Scale]
     squares = reduced.form.terms[0].design.column_square_norms(reduced.form.terms[0].weights)
     np.testing.assert_allclose(squares + reduced.form.ridge, 1.0, rtol=1e-9)  # curvatures
 

@@ -169,7 +169,7 @@ def test_bounds_by_one_factorisation_hold() -> None:
         problem.solve("exchange", effort="low")
         x = np.concatenate([np.atleast_1d(v.value) for v in problem.variables])
         q = Quadratic.of(problem.form)
-        bound = bounded_at_once(problem.form, q, x, 5e-7) if q.near is None else None
+        bound = bounded_at_once(problem.form, q, x, 5e-7) if q.shifts is None else None
         if bound is not None:
             known += 1
             assert bound <= best * (1.0 + 1e-11)

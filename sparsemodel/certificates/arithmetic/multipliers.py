@@ -33,7 +33,7 @@ from sparsemodel.certificates.statements.numbers import (
     rows_of,
 )
 from sparsemodel.certificates.statements.objective_interval import primal
-from sparsemodel.compiler.reductions.near import Near
+from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import (
     BoolArray,
@@ -156,9 +156,9 @@ def multipliers_at(
         return None
     sloped = sloped or any(isinstance(norm, SpectrumLimit) for norm in norms)
     whole = constraints_of(form) if sloped and norms else None
-    near = Near.find(form)
-    if near is not None:
-        form, x = near.apply(form), near.carry(x)
+    shifts = ShiftColumns.find(form)
+    if shifts is not None:
+        form, x = shifts.apply(form), shifts.carry(x)
     sizes = form.ridge.astype(np.float64, copy=True)
     for term in form.terms:
         if term.traits.square:

@@ -20,7 +20,7 @@ import numpy as np
 from sparsemodel.certificates.arithmetic.in_passing import norms_of, rows_read
 from sparsemodel.certificates.arithmetic.readings import kept, read_once
 from sparsemodel.certificates.arithmetic.rounding import TINY, gamma, norm_up
-from sparsemodel.compiler.reductions.near import shiftable
+from sparsemodel.compiler.reductions.shift_columns import shiftable
 from sparsemodel.designs import (
     ChunkedDesign,
     DenseDesign,

@@ -15,8 +15,8 @@ import numpy as np
 
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.compiler.reductions.base import Reduction
-from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.compiler.reductions.scale import Scale
+from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
 from sparsemodel.interfaces import Access, FloatArray, SparseRegression
 
 _SPREAD = 16.0
@@ -27,10 +27,12 @@ _SPREAD = 16.0
 class Scaling:
     """A form in coordinates of one size, with no column far from zero, and the way back."""
 
-    def __init__(self, form: SparseRegression, factors: FloatArray, near: Near | None) -> None:
+    def __init__(
+        self, form: SparseRegression, factors: FloatArray, shifts: ShiftColumns | None
+    ) -> None:
         self._reductions: tuple[Reduction, ...] = (Scale(factors),)
-        if near is not None:
-            self._reductions = (near, *self._reductions)
+        if shifts is not None:
+            self._reductions = (shifts, *self._reductions)
         self._factors = factors
         self.form: SparseRegression = self.apply(form)
 
@@ -70,8 +72,8 @@ def scaling(form: SparseRegression) -> Scaling | None:
     """
     if not all(Access.COLUMNS in t.design.access for t in form.terms) or form.region is not None:
         return None
-    near = Near.find(form)
-    moved = form if near is None else near.apply(form)
+    shifts = ShiftColumns.find(form)
+    moved = form if shifts is None else shifts.apply(form)
     squares = form.ridge.astype(np.float64, copy=True)
     for term in moved.terms:
         squares += term.design.column_square_norms(term.weights)
@@ -85,6 +87,6 @@ def scaling(form: SparseRegression) -> Scaling | None:
         squares[counted] = (total / size)[groups[counted]]
     typical = float(np.median(squares[squares > 0.0]))
     ratio = np.where(squares > 0.0, squares / typical, 1.0)
-    if near is None and float(ratio.max()) <= _SPREAD**2 * float(ratio.min()):
+    if shifts is None and float(ratio.max()) <= _SPREAD**2 * float(ratio.min()):
         return None
-    return Scaling(form, np.exp2(-np.round(0.5 * np.log2(ratio))), near)
+    return Scaling(form, np.exp2(-np.round(0.5 * np.log2(ratio))), shifts)

@@ -49,7 +49,7 @@ from sparsemodel.certificates.dual_bounds.unpenalised import (
     free_columns,
     unbounded_coordinates,
 )
-from sparsemodel.compiler.reductions.near import Near
+from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
 from sparsemodel.interfaces import Conjugable, FloatArray, IntArray, SparseRegression
 
 
@@ -140,7 +140,7 @@ def dual_bound(
         except ValueError as error:
             return nothing(str(error), method)
     delta = None if extraction is None else extraction.diagonal
-    shifts = Near.find(form)
+    shifts = ShiftColumns.find(form)
     absorbed = shifts is not None and (delta is None or delta[shifts.intercept] == 0.0)
     if shifts is not None and absorbed:  # the same bound: only the intercept moves
         form, norms = shifts.apply(form), None

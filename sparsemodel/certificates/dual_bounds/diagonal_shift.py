@@ -16,7 +16,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import predictions
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, gamma
-from sparsemodel.compiler.reductions.near import Near
+from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
 from sparsemodel.interfaces import (
     FloatArray,
     SparseRegression,
@@ -81,8 +81,8 @@ def hessian(form: SparseRegression) -> FloatArray:
     Where an intercept absorbs shifts, of columns that are shifted: ``H - Delta`` is positive
     semidefinite as before where ``Delta`` leaves the intercept alone.
     """
-    near = Near.find(form)
-    form = form if near is None else near.apply(form)
+    shifts = ShiftColumns.find(form)
+    form = form if shifts is None else shifts.apply(form)
     p = form.sparsity.size
     total = np.zeros((p, p))
     with doing("sums of products"):
@@ -107,7 +107,7 @@ def verified(form: SparseRegression, extraction: Extraction, h: FloatArray | Non
         return True
     if not squares_hold(form):
         return False
-    if np.any(diagonal[form.sparsity.free] > 0.0) and Near.find(form) is not None:
+    if np.any(diagonal[form.sparsity.free] > 0.0) and ShiftColumns.find(form) is not None:
         return False
     matrix = hessian(form) if h is None else h.copy()
     return certainly_psd(matrix, diagonal, sum(t.design.sums for t in form.terms))

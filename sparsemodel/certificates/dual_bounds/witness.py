@@ -20,7 +20,7 @@ from sparsemodel.certificates.dual_bounds.steps import steps_bound
 from sparsemodel.certificates.dual_bounds.unpenalised import balanced
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.certificates.statements.objective_interval import primal
-from sparsemodel.compiler.reductions.near import Near
+from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
 from sparsemodel.interfaces import Conjugable, FloatArray, IntArray, SparseRegression, Term
 
 
@@ -143,9 +143,9 @@ def extracted(form: SparseRegression, at: FloatArray, diagonal: FloatArray | Non
         term.loss.derivative(_predicted(term, at), term.target)  # type: ignore[attr-defined]
         for term in form.terms
     ]
-    near = Near.find(form)
-    if near is not None:
-        duals = levelled(form, duals, duals, near.having)
+    shifts = ShiftColumns.find(form)
+    if shifts is not None:
+        duals = levelled(form, duals, duals, shifts.having)
     return Witness(tuple(duals), at=at, extraction=diagonal)
 
 

@@ -88,4 +88,4 @@ class Whole:
             return None
         x = np.zeros(form.shape)
         x[on] = values * scale
-        return x if q.near is None else q.near.restore(x)
+        return x if q.shifts is None else q.shifts.restore(x)

@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.compiler.reductions.near import ByIntercept, absorbing, beside
+from sparsemodel.compiler.reductions.shift_columns import ByIntercept, absorbing, beside
 from sparsemodel.designs import DenseDesign, TransformedDesign
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray, SparseRegression
 from sparsemodel.numerics.objectives.columns import written_out

@@ -16,9 +16,9 @@ from sparsemodel.compiler.reductions.drop_columns import (
     droppable,
     duplicate_columns,
 )
-from sparsemodel.compiler.reductions.near import Near
 from sparsemodel.compiler.reductions.scale import Scale
 from sparsemodel.compiler.reductions.shift import Shift
+from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
 from sparsemodel.interfaces import FloatArray, SparseRegression
 from sparsemodel.numerics.budget import budget
 
@@ -35,10 +35,10 @@ def reduce_form(form: SparseRegression, facts: Facts) -> Reduced:
     of the same data. Nothing is compressed that would take longer than the time that is left.
     """
     reductions: list[Reduction] = []
-    near = facts.recall("near", 0.0, partial(Near.find, form))
-    if near is not None:
-        form = near.apply(form)
-        reductions.append(near)
+    shifts = facts.recall("shifts", 0.0, partial(ShiftColumns.find, form))
+    if shifts is not None:
+        form = shifts.apply(form)
+        reductions.append(shifts)
     pays = Compress.pays(form)
     hurried = pays and not budget().allows(Compress.cost(form))
     compressed = None

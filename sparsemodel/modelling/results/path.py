@@ -211,10 +211,8 @@ class Path(Documented, Signposted):
         :func:`sparsemodel.selection.regressions.regression_criterion_values`.
         """
         rule = Criterion(criterion, gamma, shrunk=self.ridges is not None)
-        columns = [
-            problem.scores(points, rule)
-            for problem, points in zip(self._problems, zip(*self._points, strict=True), strict=True)
-        ]
+        points = zip(*self._points, strict=True)
+        columns = [p.scores(each, rule) for p, each in zip(self._problems, points, strict=True)]
         scores = np.stack(columns, axis=1)
         most = self._compiled.most_carried()
         place = best_carried(scores, self.k.tolist(), most)

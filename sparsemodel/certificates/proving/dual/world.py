@@ -15,7 +15,7 @@ from sparsemodel.certificates.proving.dual.subproblem import held
 from sparsemodel.certificates.relaxation.from_files import Models
 from sparsemodel.certificates.relaxation.regulariser import objection
 from sparsemodel.certificates.statements.numbers import Rows, constraints_of
-from sparsemodel.compiler.reductions.near import Near
+from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
 from sparsemodel.interfaces import (
     BoolArray,
     Box,
@@ -120,8 +120,8 @@ class World:
         """Choose the scaling."""
         unit = form.sparsity.unit_of
         if points.region is not None:
-            near, mine = Near.find(form), Near.find(points)
-            level = near and mine and Scaling(form, np.ones(form.sparsity.size), near)
+            shifts, mine = ShiftColumns.find(form), ShiftColumns.find(points)
+            level = shifts and mine and Scaling(form, np.ones(form.sparsity.size), shifts)
             if mine is not None and level is not None:
                 form, points = level.form, mine.apply(points)
             objective = RegressionObjective(points)

@@ -280,7 +280,7 @@ class GramPart(NodeBounder):
         x = np.zeros(gram.form.shape)
         x[stage.active] = at[: stage.active.size]
         x[stage.balanced] = at[stage.active.size :]
-        x = x if gram.q.near is None else gram.q.near.restore(x)
+        x = x if gram.q.shifts is None else gram.q.shifts.restore(x)
         if low is not None:
             away = np.delete(low.gains, self._places)
             base = math.fsum([low.base, self._paid, *(-away).tolist()])
@@ -386,7 +386,7 @@ class GramPart(NodeBounder):
         if not value < below:
             return None
         x[support] = values
-        x = x if q.near is None else q.near.restore(x)
+        x = x if q.shifts is None else q.shifts.restore(x)
         points = self._gram.points
         if points is None or satisfied(points.form, x, 0.0):
             return x

@@ -26,7 +26,7 @@ from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.dual_bounds.diagonal_shift import certainly_psd, squares_hold
 from sparsemodel.certificates.dual_bounds.gains import coordinate_gains, half_square_over
 from sparsemodel.certificates.proving.node import Minorant
-from sparsemodel.compiler.reductions.near import Near
+from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
 from sparsemodel.interfaces import Box, FloatArray, IntArray, SparseRegression, Term
 from sparsemodel.numerics.objectives.hessians import weighted_gram
 
@@ -66,7 +66,7 @@ class Quadratic:
     r"""The :math:`\gamma_m` of the computed ``H`` and ``g``."""
     sound: bool = True
     """Whether ``H`` may give curvature away: no square of a column underflowed."""
-    near: Near | None = None
+    shifts: ShiftColumns | None = None
     """What was shifted; points of the form itself have another intercept."""
     prices: Term | None = None
     """Slopes of linear constraints, where there may be others."""
@@ -82,8 +82,8 @@ class Quadratic:
     def of(cls, form: SparseRegression) -> Quadratic:
         """Compute the quadratic of ``form``, O(n p^2)."""
         p = form.sparsity.size
-        near = Near.find(form)
-        form = form if near is None else near.apply(form)
+        shifts = ShiftColumns.find(form)
+        form = form if shifts is None else shifts.apply(form)
         g, h = np.zeros(p), None
         curved = [term for term in form.terms if term.traits.square]
         rows = sum(term.design.sums for term in curved)
@@ -115,7 +115,7 @@ class Quadratic:
         if error.any():
             norms, aim_up = _absorbed(error / unit, norms, aim_up)
         sound = squares_hold(form)
-        found = cls(h, g, lowest, norms, aim_up, form.ridge, rows, unit, sound, near)
+        found = cls(h, g, lowest, norms, aim_up, form.ridge, rows, unit, sound, shifts)
         return found if prices is None else found._priced(prices)
 
     def at(self, slopes: FloatArray) -> Quadratic:

@@ -22,7 +22,7 @@ from sparsemodel.certificates.proving.gram import enumeration
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
 from sparsemodel.certificates.proving.gram.searchable import objections
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant
-from sparsemodel.compiler.reductions.near import Near
+from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
 from sparsemodel.interfaces import (
     CertificateError,
     FloatArray,
@@ -105,7 +105,7 @@ class GramReader(Reader):
             raise ValueError("a stage does not cover a part")
         x = np.zeros(alive.size)
         x[indices(record["at"], x.size)] = numbers(record["x"])
-        if self._q.near is not None:  # as good anywhere, and the file's has other columns
+        if self._q.shifts is not None:  # as good anywhere, and the file's has other columns
             h, loose = self._q.hessian, self._balanced
             right = self._q.linear[loose] - h[np.ix_(loose, live)] @ x[live]
             x[loose] = least_squares(h[np.ix_(loose, loose)], right)
@@ -153,7 +153,10 @@ class DualReader(Reader):
             raise ValueError("curvature can be taken out of squared losses only")
         rows = sum(term.design.shape[0] for term in self._form.terms)
         active = np.flatnonzero(member)
-        if np.any(full[self._form.sparsity.free] > 0.0) and Near.find(self._form) is not None:
+        if (
+            np.any(full[self._form.sparsity.free] > 0.0)
+            and ShiftColumns.find(self._form) is not None
+        ):
             raise _no_curvature()  # the Hessian is that of shifted columns
         if np.any(full > 0.0) and not certainly_psd(h[np.ix_(active, active)], full[active], rows):
             raise _no_curvature()

@@ -70,7 +70,7 @@ class ByIntercept(Reduction):
 
 
 @final
-class Near(ByIntercept):
+class ShiftColumns(ByIntercept):
     r"""Take one of its entries off every column that is far from zero, before anything is added up:
     :math:`A w + b = (A - 1 t^\top) w + (b + t^\top w)`.
 
@@ -86,7 +86,7 @@ class Near(ByIntercept):
         self._parts, self._digits = parts, digits
 
     @classmethod
-    def find(cls, form: SparseRegression) -> Near | None:
+    def find(cls, form: SparseRegression) -> ShiftColumns | None:
         """Return the reduction, or None where no column is far from zero or nothing absorbs it."""
         intercept = absorbing(form)
         if intercept is None:
