@@ -346,6 +346,22 @@ def test_sizes_with_many_local_optima_are_searched_as_a_solve_does(
         assert value <= sm.Problem(goal, sm.card(w) <= int(k)).solve().value * (1.0 + 1e-9)
 
 
+def test_a_size_beside_one_with_many_local_optima_is_searched_alone(
+    searches: list[tuple[int, bool]],
+) -> None:
+    rng = np.random.default_rng(777000)
+    X, many = rng.standard_normal((60, 120)), int(rng.integers(3, 16))
+    weights, _ = rng.standard_normal(many), rng.choice(3)
+    z = X[:, rng.choice(120, many, replace=False)] @ weights
+    rng.choice(4)
+    y = rng.random(60) < 1.0 / (1.0 + np.exp(-z / z.std()))
+    w = sm.Variable(120)
+    goal = sm.minimize(sm.logistic_loss(X @ w, y) + sm.ridge(w, 3e-3))
+    path = sm.Problem(goal, sm.card(w) <= 7).path(range(1, 8))
+    assert (5, True) in searches
+    assert path.objective[4] <= 1.001 * sm.Problem(goal, sm.card(w) <= 5).solve().value
+
+
 def test_no_size_of_genes_costs_as_much_as_a_solve_for_it() -> None:
     data, w, c = load_khan(), sm.Variable(2308), sm.Variable()
     goal = sm.minimize(sm.logistic_loss(data.X @ w + c, data.y == 0) + sm.ridge(w, 1e-2))
