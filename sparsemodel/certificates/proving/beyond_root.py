@@ -9,11 +9,16 @@ from typing import final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.multipliers import priced
+from sparsemodel.certificates.arithmetic.tall import survey
+from sparsemodel.certificates.certify import assemble
 from sparsemodel.certificates.dual_bounds.bound import Bound
+from sparsemodel.certificates.dual_bounds.bound_search import Candidate
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import named
 from sparsemodel.certificates.dual_bounds.root import known_candidates
 from sparsemodel.certificates.proving.dual.world import few_supports
 from sparsemodel.certificates.proving.gram.searchable import objections
+from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.proving.records.searches import SEARCHED, searched
 from sparsemodel.certificates.proving.search import Snapshot
 from sparsemodel.certificates.short_proofs.short_proof import hopeless, root_cost
@@ -106,7 +111,6 @@ def beyond_root(
     -----
     The certificate stays one of the same point: a better one met on the way only shows in the gap.
     """
-    from sparsemodel.certificates.proving.prove import prove
 
     known = certificate.claim in (Claim.OPTIMAL, Claim.ZERO) or certificate.violations
     left = deadline - time.perf_counter()
@@ -159,10 +163,6 @@ def _of_the_point(
     names: Sequence[str] | None,
 ) -> Certificate:
     """Return what the search proves about the point, having found a better one."""
-    from sparsemodel.certificates.arithmetic.multipliers import priced
-    from sparsemodel.certificates.arithmetic.tall import survey
-    from sparsemodel.certificates.certify import assemble
-    from sparsemodel.certificates.dual_bounds.bound_search import Candidate
 
     seen = priced(survey(form, certificate.x), proof.witness.multipliers)
     bound, box = Bound(proof.bound, 0.0, SEARCHED), proof.witness.bounds
