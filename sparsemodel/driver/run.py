@@ -68,7 +68,8 @@ def run(
             zero = replace(options, start=None, time_limit=None)
             again = run(form, reduced, plan, zero, sample=False)
             note = "the start led to a point worse than zero, so the run began again there"
-            return replace(again, notes=(note, *again.notes))
+            if current.from_zero() or again.value < current.outcome(began).value:
+                return replace(again, notes=(note, *again.notes))
         found = current.outcome(began)
         if left.cut and found.stop is Stop.CONVERGED:  # a minimisation was broken off
             found = replace(found, stop=Stop.TIME_LIMIT)
@@ -220,14 +221,22 @@ class _Run:
             self._options.on_stage(end)
 
     def diverged_from_start(self) -> bool:
-        """Return whether a given start led to a point worse than zero, which is feasible."""
+        """Return whether a given start led to a point worse than zero.
+
+        Where zero is not feasible, to one ten times worse: other data may throw a last solution
+        where losses are flat.
+        """
         best, objective = self._found(), self._objective
         if self._options.start is None or best.stop.requested:
             return False
-        form, origin = objective.form, objective.origin()
-        if not satisfied(form, origin.x):
-            return False
-        return not priced(objective, best.point) <= priced(objective, origin)
+        value, there = priced(objective, best.point), priced(objective, objective.origin())
+        if self.from_zero():
+            return not value <= there
+        return 0.0 < there < 0.1 * value < np.inf
+
+    def from_zero(self) -> bool:
+        """Return whether zero is feasible."""
+        return satisfied(self._objective.form, self._objective.origin().x)
 
     def _found(self) -> Result:
         if self._best is None:

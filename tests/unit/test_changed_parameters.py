@@ -222,3 +222,23 @@ def test_every_entry_of_an_array_of_moderate_size_is_compared() -> None:
     a[5, 0] += 1e6
     with pytest.raises(sm.DataError, match="changed in place"):
         problem.solve()
+
+
+@pytest.mark.parametrize("seed", [0, 8])
+def test_a_last_solution_that_other_units_throw_far_away_is_left(seed: int) -> None:
+    """With an equation zero is no feasible start, and nothing noticed values of 10,000."""
+    rng = np.random.default_rng(seed)
+    a, y = rng.standard_normal((8, 3)), np.where(rng.random(8) < 0.5, 1.0, -1.0)
+    b = rng.standard_normal((8, 3)) * [1e8, 1.0, 1e4]
+
+    def made(x: Any) -> sm.Problem:
+        w = sm.Variable(3)
+        equations = np.array([[0.0, 3.0, 1.0], [2.0, 3.0, 1.0]]) @ w == [3.0, 3.0]
+        goal = sm.minimize(sm.logistic_loss(x @ w + sm.Variable(), y))
+        return sm.Problem(goal, equations, sm.card(w) <= 3)
+
+    x = sm.Parameter((8, 3), value=a)
+    problem = made(x)
+    problem.solve()
+    x.value = b
+    assert problem.solve().value == pytest.approx(made(b).solve().value, rel=1e-6)
