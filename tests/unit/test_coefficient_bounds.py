@@ -185,16 +185,6 @@ def test_columns_that_say_nothing_do_not_spoil_the_bounds() -> None:
     assert one.certify().bound > 0.0
 
 
-def test_a_coefficient_that_is_fixed_at_zero_does_not_spoil_the_bounds() -> None:
-    """Its share of a row was divided by its bound, which is zero."""
-    A = np.array([[2.0, -1.0], [2.0, 3.0]])
-    w, c = sm.Variable(2), sm.Variable()
-    loss = sm.squared_loss(A @ w + c, [1.8, 0.6]) + sm.ridge(w, 1e-4)
-    problem = sm.Problem(sm.minimize(loss + 0.05 * sm.card(w)), w[0] == 0.0)
-    assert problem.certify().bound > 0.0
-    assert problem.prove().claim is Claim.OPTIMAL
-
-
 def test_the_clock_is_looked_at_while_rows_are_divided() -> None:
     rng = np.random.default_rng(4)
     factors = rng.standard_normal((150, 8)) @ rng.standard_normal((8, 400))
