@@ -122,6 +122,10 @@ class Plugins(Generic[T]):
             known = self.names()
             close = closest(name, known)
             hint = f" Did you mean {close!r}?" if close else ""
+            plain, bracket, options = name.partition("(")
+            if bracket and plain.strip() in known:
+                made = getattr(self.load(plain.strip()), "__name__", "")
+                hint = f" Options are given to the class of {plain.strip()!r}: {made}({options}."
             raise error(f"There is no {what} {name!r}.{hint} Known: {', '.join(known) or 'none'}.")
         if isinstance(found, str):
             raise error(f"The {what} {name!r} could not be loaded: {found}")

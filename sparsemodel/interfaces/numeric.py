@@ -165,6 +165,8 @@ def check_options(options: object, **allowed: str) -> None:
         value = getattr(options, name)
         if not any(_allows(word, value) for word in words.split(" or ")):
             raise ModelError(f"{name} must be {words}, not {shown(value)}.")
+        if name == "max_iter" and value is not None:
+            whole_number(value, where=name)
 
 
 def _allows(word: str, value: Any) -> bool:

@@ -123,6 +123,11 @@ def test_nested_lists_with_rows_of_different_lengths_are_named(
         (lambda: sm.ridge(W, []), "ridge has 0 weights for 6 entries of w; give one number"),
         (lambda: sm.ridge(W, [1.0, 2.0]), "ridge has 2 weights for 6 entries of w"),
         (lambda: sm.chosen(3), "^What is counted is a variable.* not int 3"),
+        (lambda: sm.backends.NHTP(max_iter=2.5), "max_iter must be a whole number, not 2.5"),
+        (
+            lambda: problem().solve("nhtp(max_iter=5)"),
+            r"Options are given to the class of 'nhtp': NHTP\(max_iter=5\)",
+        ),
         (lambda: sm.diff(W, 0), "The order of diff must be at least 1, not 0"),
         (lambda: sm.as_design(None), "A is NoneType None, not a matrix"),
         (lambda: sm.as_design({"a": [1.0]}), r"A is dict .*a data frame"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sparsemodel.numerics import (
     minimise_on_support,
     quadratic_of,
 )
+from sparsemodel.numerics.exchange.quadratics import perturbations
 from sparsemodel.numerics.exchange.quadratics.abreast import descend_abreast, walk_abreast
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel_backends.exchange import Exchange
@@ -166,3 +168,27 @@ def test_walks_leave_local_optima() -> None:
 def test_searches_with_many_ends_go_on_where_no_exchange_gains() -> None:
     """Descents from perturbed supports alone ended 24 % higher, in the same time."""
     assert _random_walks(40, 120, 12, 2).solve("exchange").value < 0.1102
+
+
+def test_models_are_searched_beyond_local_optima_unless_losses_are_level(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Descents in the model of counts alone ended .4 % higher; hinges are level beyond a margin."""
+    rng = np.random.default_rng(4)
+    A = np.cumsum(rng.standard_normal((30, 80)), axis=0) / np.sqrt(30)
+    z = A[:, rng.choice(80, 9, replace=False)] @ rng.choice([-1.0, 1.0], 9)
+    z = (z - z.mean()) / z.std()
+    w = sm.Variable(80)
+
+    def solved(loss: Any) -> sm.Solution:
+        return sm.Problem(sm.minimize(loss + sm.ridge(w, 1e-3)), sm.card(w) <= 9).solve()
+
+    walks = []
+    walk = perturbations.walk_abreast
+    monkeypatch.setattr(perturbations, "walk_abreast", lambda *a: walks.append(a) or walk(*a))
+    counts = rng.poisson(np.exp(1.2 * z)).astype(float)
+    assert solved(sm.poisson_loss(A @ w, counts)).value < -1.859
+    assert walks
+    walks.clear()
+    solved(sm.squared_hinge_loss(A[:20] @ w, np.sign(rng.logistic(size=20) + z[:20])))
+    assert not walks

@@ -124,7 +124,7 @@ def beyond_root(
             time_limit=left,
             backend=certificate.backend,
             progress=_enough(form, aim),
-            boxable=True,
+            boxable=not few_supports(form),  # a box leaves a gap where rounding is not small
             known=known_candidates([certificate], form),
         )
     except (UnsupportedProblemError, DataError):

@@ -12,7 +12,10 @@ from sparsemodel.compiler.adapters.smoothing import (
     smoothed_form,
     typical_widths,
 )
+from sparsemodel.compiler.adapters.without_bounds import WithoutBounds
 from sparsemodel.interfaces import Backend, Form, SparseRegression
+
+_ADAPTERS = (Priced, Smoothed, WithoutBounds)
 
 
 @final
@@ -51,11 +54,11 @@ def adapt(backend: Backend, form: Form) -> Adapted:
 
 def adapter_words(backend: Backend) -> tuple[str, ...]:
     """Return what the adapters around a backend do, for ``explain()``."""
-    if isinstance(backend, (Priced, Smoothed)):
+    if isinstance(backend, _ADAPTERS):
         return (backend.describe(), *adapter_words(backend.inner))
     return ()
 
 
 def innermost(backend: Backend) -> Backend:
     """Return the backend that adapters stand around, or the backend itself."""
-    return innermost(backend.inner) if isinstance(backend, (Priced, Smoothed)) else backend
+    return innermost(backend.inner) if isinstance(backend, _ADAPTERS) else backend

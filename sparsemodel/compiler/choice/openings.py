@@ -5,10 +5,12 @@ Every rule was measured; ``docs/adr/0011-one-finish.md`` has the figures.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import singledispatch
 
 import numpy as np
 
+from sparsemodel.compiler.adapters.without_bounds import WithoutBounds, may_be_left_out
 from sparsemodel.compiler.choice.candidates import Candidates, Choice
 from sparsemodel.compiler.choice.curvature import only_the_dual_is_smooth, straight_in_sparse_data
 from sparsemodel.compiler.choice.recipes import Start
@@ -138,6 +140,8 @@ def _(
     name = None if role is None else candidates.best(role)
     if name is None:
         alone = candidates.stage(finish, f"{candidates.purpose(finish)}; {_ALONE}", share=share)
+        if not candidates.patient and _stored(form) and may_be_left_out(form):
+            alone = replace(alone, backend=WithoutBounds(alone.backend))
         other_start = not candidates.quick and _undetermined(form)
         opening = candidates.best(Role.RECOVERY) if other_start else None
         if opening is not None:

@@ -143,10 +143,8 @@ class Path(Documented, Signposted):
 
         Parameters
         ----------
-        k
-            One of ``path.k``.
-        ridge
-            One of ``path.ridges``, where the path has several.
+        k, ridge
+            One of ``path.k``, and one of ``path.ridges`` where the path has several.
 
         Returns
         -------

@@ -293,3 +293,14 @@ def gentle(objective: Objective) -> bool:
     losses of which it was so, other starts were better for none; so they were for 3 of 89 others.
     """
     return steady(objective) and not cast("SparseRegression", objective.form).traits.piecewise
+
+
+def lasting(objective: Objective) -> bool:
+    """Return whether no loss is level beyond a margin, as hinges are: which observations are curved
+    there differs from support to support, and a model says little beyond its local optima. Of 112
+    Huber and Poisson losses with few rows searches beyond them missed the best known point of 1, of
+    7 without; of 46 squared hinges they missed 3 more, by up to 35 %.
+    """
+    if not isinstance(form := objective.form, SparseRegression):
+        return False
+    return form.traits.strictly_convex or form.traits.of_residual

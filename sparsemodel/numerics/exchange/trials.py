@@ -226,16 +226,14 @@ class ExchangeTrials:
         if search is None or search.clear:
             return self.clear(point) or self._none_better(point, rounds)
         comparison = self._comparison(point)
-        if comparison is None:
-            return False
-        judged = self._compared == point.support.tobytes()
+        if comparison is None or comparison.surrounded:
+            return comparison is not None
         sure = next(c for k, c in _SURE if search.size <= k)
-        return comparison.surrounded or (judged and comparison.contrast >= sure)
+        return self._compared == point.support.tobytes() and comparison.contrast >= sure
 
     def told(self, point: Point) -> bool:
         """Return whether leaps cost so much in the model that no support beside is lower."""
-        comparison = self._comparison(point)
-        if comparison is None:
+        if (comparison := self._comparison(point)) is None:
             return False
         if self._labels and comparison.enclosed:  # less is enough: curvature changes slowly
             self._compared = point.support.tobytes()
@@ -278,8 +276,11 @@ class ExchangeTrials:
         if self.models.turned():
             self._around = None
         search, shared = self._search(point), self.models.shared
-        ends, better = ([], False) if search is None else search.perturb(rng, self._over)
-        self._changes += 0 if search is None else search.size * len(ends)  # about
+        ends, better = list[bytes](), False
+        if search is not None:
+            search.walking = rounds.scattered and swaps.lasting(self._objective)
+            ends, better = search.perturb(rng, self._over)
+            self._changes += search.size * len(ends)  # about
         fresh = [end for end in dict.fromkeys(ends) if not rounds.known(end)]
         if search is None or (shared and not fresh):
             rounds.count([], better=False, searches=_TRIED if shared else 1)
@@ -288,8 +289,7 @@ class ExchangeTrials:
         rounds.count([] if shared else ends, better=False, searches=_JUDGED if shared else 0)
         if better:
             search.start(self._counted(point))
-        supports = [np.frombuffer(end, dtype=np.intp) for end in fresh[:_JUDGED]]
-        return [self._minimised_on(support, point) for support in supports]
+        return [self._minimised_on(np.frombuffer(end, np.intp), point) for end in fresh[:_JUDGED]]
 
     def _search(self, point: Point) -> ExchangeSearch | None:
         """Return the search in the model at ``point``, as its perturbations have left it."""
