@@ -130,15 +130,13 @@ def files(tmp_path_factory) -> dict[str, tuple[Path, Path, Any, sm.Problem]]:
         def __missing__(self, name: str) -> tuple[Path, Path, Any, sm.Problem]:
             problem, arrays = PROBLEMS[name]()
             problem.solve()
-            proved = name in PROVED
             # Without a limit of time, so that a busy machine makes the same certificates.
             gap = 1e-3 if name.startswith("graph") else 1e-6
-            certificate = problem.prove(gap=gap) if proved else at_the_root(problem)
+            certificate = problem.prove(gap=gap) if name in PROVED else at_the_root(problem)
             data = folder / f"{name}.npz"
             np.savez(data, **arrays)
-            path = certificate.save(folder / f"{name}.json")
-            self[name] = (path, data, certificate, problem)
-            return self[name]
+            made = certificate.save(folder / f"{name}.json"), data, certificate, problem
+            return self.setdefault(name, made)
 
     return Made()
 
@@ -199,8 +197,7 @@ def test_every_number_that_is_changed_is_noticed(files, name: str, tmp_path) -> 
     forged = tmp_path / "forged.json"
     unnoticed = []
     for at in ways:
-        changed = json.loads(json.dumps(body))
-        inner = changed
+        inner = changed = json.loads(json.dumps(body))
         for key in at[:-1]:
             inner = inner[key]
         old = inner[at[-1]]

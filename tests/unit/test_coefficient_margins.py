@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import sparsemodel as sm
+from sparsemodel.certificates import Claim
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed, fault, from_data
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.centred import centred
@@ -320,3 +322,14 @@ def test_no_bound_is_claimed_about_a_coordinate_that_is_always_in():
     assert bounds.radius[2] == np.inf
     radius = np.append(bounds.radius[:2], 4.0)
     assert "always in" in fault(form, replace(bounds, radius=radius), at_zero)
+
+
+@pytest.mark.usefixtures("at_the_root")
+def test_a_coefficient_that_is_fixed_at_zero_does_not_spoil_the_bounds() -> None:
+    """Its share of a row was divided by its bound, which is zero."""
+    A = np.array([[2.0, -1.0], [2.0, 3.0]])
+    w, c = sm.Variable(2), sm.Variable()
+    loss = sm.squared_loss(A @ w + c, [1.8, 0.6]) + sm.ridge(w, 1e-4)
+    problem = sm.Problem(sm.minimize(loss + 0.05 * sm.card(w)), w[0] == 0.0)
+    assert problem.certify().bound > 0.0
+    assert problem.prove().claim is Claim.OPTIMAL
