@@ -175,6 +175,11 @@ def test_variables_that_make_no_sense() -> None:
         sm.Variable((2, 2, 2))
     with pytest.raises(sm.ModelError, match="2 entries, and w has 3"):
         sm.Variable(3, name="w", names=["a", "b"])
+    with pytest.raises(sm.DataTypeError, match=r"Name 0 of w must be text, not list \['a'\]"):
+        sm.Variable(3, name="w", names=[["a"], ["b"], "c"])
+    with pytest.raises(sm.ModelError, match="Entries 1 and 3 of w are both named 'b'"):
+        sm.Variable(5, name="w", names=["c", "b", "a", "b", "a"])
+    assert sm.Variable(2, names=(f"x{j}" for j in range(2))).names == ("x0", "x1")
     w = sm.Variable(3, name="w")
     with pytest.raises(sm.ModelError, match="must have shape"):
         w.value = np.zeros(4)
