@@ -304,6 +304,12 @@ def test_matrix_variables(w: sm.Variable) -> None:
         )
     with pytest.raises(sm.ModelError, match="matrix variable with 3 columns"):
         sm.Problem(sm.minimize(sm.multinomial_loss(A @ w, np.arange(10) % 3)), sm.card(w) <= 1)
+    with pytest.raises(sm.ModelError, match=r"target has 2 columns.* or take one column of"):
+        sm.Problem(sm.minimize(sm.squared_loss(A @ w, np.ones((10, 2)))), sm.card(w) <= 1)
+    with pytest.raises(sm.ModelError, match=r"S is 2 x 2, and K is 4 x 4: .*Variable\(\(2, 2\)"):
+        sm.Problem(
+            sm.minimize(sm.gaussian_nll(sm.Variable((4, 4), symmetric=True, name="K"), np.eye(2)))
+        )
 
 
 # ---- constraints and what is asked later -----------------------------------------------------
