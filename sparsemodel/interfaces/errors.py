@@ -24,7 +24,7 @@ class DataTypeError(SparseModelError, TypeError):
 
 
 class InfeasibleError(SparseModelError, ValueError):
-    """No point satisfies the constraints."""
+    """No point satisfies the constraints, or the search found none; the message says which."""
 
 
 class UnboundedError(SparseModelError, ValueError):

@@ -209,7 +209,8 @@ class Problem(Declaration):
             The :class:`Parameter` in a limit, with its ``values``; or values of the total number of
             nonzeros (of edges, for a precision matrix). Other limits remain.
         values
-            Whole numbers, for example ``range(1, 51)``.
+            Whole numbers, for example ``range(1, 51)``. Those larger than what there is to count
+            mean all of it, and are solved once.
         ridges
             Factors, at least 0, for the declared ridge; with ``sm.ridge(w, 1.0)`` in the objective
             they are its weights. Every ``k`` is solved with each of them.
@@ -362,7 +363,8 @@ class Problem(Declaration):
         Returns
         -------
         Certificate
-            With the search tree, whose nodes ``verify`` evaluates again; on Ctrl-C, what there is.
+            With the search tree, whose nodes ``verify`` evaluates again. After Ctrl-C during the
+            search: the bound proved so far; ``certificate.search["ended"]`` is ``"interrupted"``.
 
         Raises
         ------

@@ -77,7 +77,7 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     # ---- fitting -----------------------------------------------------------------------------
 
     @taking_what_it_knows
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -85,7 +85,7 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The features; not copied, not changed, never made dense.
         y : array-like of shape (n_samples,) or as the estimator says
-            The target.
+            The target; without it scikit-learn's error for a missing target is raised.
         sample_weight : array-like of shape (n_samples,), default=None
             Nonnegative weights; a weight of two counts a sample twice.
 

@@ -62,7 +62,7 @@ class ChosenK(Options):
     n_jobs: Any = None
 
     @taking_what_it_knows
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
         """Choose and fit the model.
 
         Parameters
@@ -70,7 +70,7 @@ class ChosenK(Options):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The features; not copied, not changed, never made dense.
         y : array-like of shape (n_samples,) or as the estimator says
-            The target.
+            The target; without it scikit-learn's error for a missing target is raised.
         sample_weight : array-like of shape (n_samples,), default=None
             Nonnegative weights; a weight of two counts a sample twice. Scorers that take weights
             are given them.

@@ -175,6 +175,11 @@ def test_variables_that_make_no_sense() -> None:
         sm.Variable((2, 2, 2))
     with pytest.raises(sm.ModelError, match="2 entries, and w has 3"):
         sm.Variable(3, name="w", names=["a", "b"])
+    with pytest.raises(sm.DataTypeError, match=r"Name 0 of w must be text, not list \['a'\]"):
+        sm.Variable(3, name="w", names=[["a"], ["b"], "c"])
+    with pytest.raises(sm.ModelError, match="Entries 1 and 3 of w are both named 'b'"):
+        sm.Variable(5, name="w", names=["c", "b", "a", "b", "a"])
+    assert sm.Variable(2, names=(f"x{j}" for j in range(2))).names == ("x0", "x1")
     w = sm.Variable(3, name="w")
     with pytest.raises(sm.ModelError, match="must have shape"):
         w.value = np.zeros(4)
@@ -299,6 +304,12 @@ def test_matrix_variables(w: sm.Variable) -> None:
         )
     with pytest.raises(sm.ModelError, match="matrix variable with 3 columns"):
         sm.Problem(sm.minimize(sm.multinomial_loss(A @ w, np.arange(10) % 3)), sm.card(w) <= 1)
+    with pytest.raises(sm.ModelError, match=r"target has 2 columns.* or take one column of"):
+        sm.Problem(sm.minimize(sm.squared_loss(A @ w, np.ones((10, 2)))), sm.card(w) <= 1)
+    with pytest.raises(sm.ModelError, match=r"S is 2 x 2, and K is 4 x 4: .*Variable\(\(2, 2\)"):
+        sm.Problem(
+            sm.minimize(sm.gaussian_nll(sm.Variable((4, 4), symmetric=True, name="K"), np.eye(2)))
+        )
 
 
 # ---- constraints and what is asked later -----------------------------------------------------

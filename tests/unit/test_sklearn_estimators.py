@@ -55,6 +55,14 @@ def test_with_all_features_it_is_quantile_regression() -> None:
     assert 0.0 < ours.score(X, y) < 1.0
 
 
+@pytest.mark.parametrize(
+    "model", [SparseLinearRegression(2), SparseLinearRegressionCV(), SparseCoxRegression(2)]
+)
+def test_a_missing_target_has_the_error_of_scikit_learn(model: BaseEstimator) -> None:
+    with pytest.raises(ValueError, match="requires y to be passed, but the target y is None"):
+        model.fit(X)
+
+
 def test_outliers_do_not_decide() -> None:
     y = U + 0.1 * RNG.standard_normal(N)
     y[:6] += 100.0

@@ -114,9 +114,12 @@ def _check_outputs(spec: LossSpec, layout: Layout) -> None:
         )
     if wanted > 1 and wanted != layout.outputs:
         found = f"has {layout.outputs} columns" if layout.matrix else "is a vector"
+        several = spec.target.ndim == 2
+        of = f"{wanted} columns" if several else f"{wanted} classes"
+        instead = ", or take one column of the target" if several else ""
         raise ModelError(
-            f"{spec.loss.name} needs a matrix variable with {wanted} columns (one per output), and "
-            f"this one {found}: sm.Variable((p, {wanted}))."
+            f"{spec.loss.name}, whose target has {of}, needs a matrix variable with {wanted} "
+            f"columns, and this one {found}: declare it as sm.Variable((p, {wanted})){instead}."
         )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numbers
 import operator
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -176,6 +177,35 @@ def text_of(value: Any, where: str) -> str:
             f"{error.start}); decode the text it comes from with its own encoding."
         ) from error
     return text
+
+
+def names_of_entries(names: Any, count: int, label: str) -> tuple[str, ...]:
+    """Return the names of the entries (rows) of a variable: one for each, all distinct."""
+    if isinstance(names, str) or not np.iterable(names):
+        raise DataTypeError(
+            f"names must be a list with a name for each entry, not {described(names)}; "
+            "the name of the whole is `name=`."
+        )
+    listed = list(names)
+    for j, each in enumerate(listed):
+        if not isinstance(each, Hashable):
+            raise DataTypeError(
+                f"Name {j} of {label} must be text, not {described(each)}; names is a list with "
+                "a name for each entry."
+            )
+    checked = tuple(text_of(each, f"Name {j} of {label}") for j, each in enumerate(listed))
+    if len(checked) != count:
+        raise ModelError(
+            f"names has {len(checked)} entries, and {label} has {count}; give one name per entry."
+        )
+    if len(set(checked)) < count:
+        times = Counter(checked)
+        i = next(i for i, each in enumerate(checked) if times[each] > 1)
+        raise ModelError(
+            f"Entries {i} and {checked.index(checked[i], i + 1)} of {label} are both named "
+            f"{checked[i]!r}; names (of a data frame, those of its columns) must be distinct."
+        )
+    return checked
 
 
 def labels(values: Any, *, where: str) -> tuple[FloatArray, tuple[Any, ...] | None]:

@@ -13,16 +13,16 @@ from sparsemodel.designs import column_names
 from sparsemodel.designs.tables.labels import check_names, labels_of
 from sparsemodel.interfaces import DataTypeError, FloatArray, IntArray, ModelError
 from sparsemodel.interfaces.errors import closest
-from sparsemodel.interfaces.numeric import described, plain_array, whole_number
+from sparsemodel.interfaces.numeric import plain_array, whole_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike, Piece
 from sparsemodel.modelling.expressions.foreign import as_ours
 from sparsemodel.modelling.expressions.symmetric import EigenvalueBound, eigenvalue_bound
 from sparsemodel.modelling.expressions.values import (
     checked_shape,
     flag,
+    names_of_entries,
     one_name,
     real_array,
-    text_of,
 )
 
 
@@ -36,7 +36,7 @@ class Variable(AffineLike):
     name
         Its name in outputs.
     names
-        Names of its entries (for a matrix, of its rows), for example ``df.columns``.
+        Names of its entries (for a matrix, of its rows), all distinct; for example ``df.columns``.
     symmetric
         True for a symmetric matrix.
     nonneg
@@ -51,7 +51,7 @@ class Variable(AffineLike):
     Raises
     ------
     ModelError
-        When a dimension is less than 1, or the number of ``names`` is wrong.
+        When a dimension is less than 1, the number of ``names`` is wrong, or a name is repeated.
 
     Examples
     --------
@@ -163,19 +163,7 @@ class Variable(AffineLike):
             check_names(names, own, "The data frame", "df[list(w.names)]")
 
     def _check_names(self, names: Sequence[str]) -> tuple[str, ...]:
-        if isinstance(names, str) or not np.iterable(names):
-            raise DataTypeError(
-                f"names must be a list with a name for each entry, not {described(names)}; "
-                "the name of the whole is `name=`."
-            )
-        checked = tuple(text_of(n, f"Name {j} of {self.label}") for j, n in enumerate(names))
-        rows = self._shape[0] if self._shape else 1
-        if len(checked) != rows:
-            raise ModelError(
-                f"names has {len(checked)} entries, and {self.label} has {rows}; "
-                "give one name per entry."
-            )
-        return checked
+        return names_of_entries(names, self._shape[0] if self._shape else 1, self.label)
 
     def as_affine(self) -> Affine:
         return Affine((Piece(self, None, None),))

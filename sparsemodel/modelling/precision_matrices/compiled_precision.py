@@ -197,7 +197,11 @@ def matrix_of(
         covariance = check_covariance(covariance, where="The sum of the traces' matrices")
     p = covariance.shape[0]
     if variable.shape[0] != p:
-        raise ModelError(f"S is {p} x {p} and {variable.label} is {variable.shape}.")
+        rows, columns = variable.shape
+        raise ModelError(
+            f"S is {p} x {p}, and {variable.label} is {rows} x {columns}: declare it as "
+            f"sm.Variable(({p}, {p}), symmetric=True), or pass the covariance of all its variables."
+        )
     edges, alpha, beta = _limits(constraints)
     required = _mask(constraints, p, required=True)
     forbidden = _mask(constraints, p, required=False)

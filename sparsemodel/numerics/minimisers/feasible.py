@@ -106,7 +106,12 @@ def feasible_start(objective: Objective, restricted: RestrictedSolver) -> Point 
 
 def in_time() -> str:
     """Return what to add where a search found nothing before the time was up."""
-    return " The time limit ended the search; more time may help." if budget().over() else ""
+    if not budget().over():
+        return ""
+    return (
+        " The time limit ended the search, so it is not known whether the problem is feasible; "
+        "allow more time."
+    )
 
 
 def _candidates(
