@@ -186,6 +186,21 @@ def test_a_search_over_supports_proves_the_optimum_far_from_zero():
     assert problem.prove().bound == pytest.approx(plain.prove().bound, rel=2e-6)
 
 
+def test_a_target_far_from_zero_costs_a_certificate_no_digits(tmp_path):
+    rng, _, near = _columns(5, 0.0)
+    y = 100.0 + 0.1 * rng.standard_normal(N)
+    problem = _problem(near, y, sm.squared_loss, 0.0)
+    certificate = problem.certify()
+    assert problem.solve().status == "optimal (proved)"
+    assert certificate.relative_gap < 1e-10
+    assert verify(certificate, problem.form).claim is certificate.claim
+    np.savez(tmp_path / "data.npz", A=near, y=y)
+    assert main([str(certificate.save(tmp_path / "c.json")), str(tmp_path / "data.npz")]) == 0
+    weighted = _problem(near, y, sm.squared_loss, 0.1, rng.integers(0, 3, N)).certify()
+    assert weighted.claim.optimal
+    assert weighted.relative_gap < 1e-10
+
+
 def test_infinite_entries_beside_an_intercept_are_named():
     a = np.array([[np.inf], [-np.inf], [np.inf]])
     w, c = sm.Variable(1), sm.Variable()

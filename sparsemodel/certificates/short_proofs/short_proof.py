@@ -105,7 +105,8 @@ def short_proof(form: SparseRegression, x: FloatArray, patience: Patience) -> Sh
     q, at = Quadratic.of(form), primal(form, x)
     if not (q.sound and q.finite) or at.violations:
         return None
-    bound = bounded_at_once(form, q, x, 0.5 * OPTIMAL_GAP) if q.shifts is None else None
+    near = x if q.shifts is None else q.shifts.carry(x)
+    bound = bounded_at_once(form, q, near, 0.5 * OPTIMAL_GAP)
     if bound is not None:
         found = _concluded(form, x, at, bound)
         if found is not None and found.closed:

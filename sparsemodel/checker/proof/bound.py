@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -53,17 +53,18 @@ def _far(matrix: Any) -> Any:
     return np.where(small, matrix[0] if len(matrix) else 0.0, 0.0)
 
 
-def shifted(problem: Problem, zero: Any) -> Problem:
-    """Return the problem with columns far from zero shifted, where ``zero`` has an intercept.
+def shifted(problem: Problem, zero: Any, at: Any = None) -> tuple[Problem, Any]:
+    """Return the problem with columns and targets nearer to zero, where ``zero`` has an intercept.
 
     A term has it as a column of ones, or not at all. With the slope of the intercept zero, slopes
-    are as before where all terms that have it are shifted alike. The intercept is another.
+    and bounds are as before where all terms that have it are shifted alike. The intercept is
+    another, also in the point ``at``, which is returned as it is there but for rounding.
     """
     ones = np.array([np.all(t.matrix[:, zero] == 1.0, axis=0) for t in problem.terms])
     none = np.array([~np.any(t.matrix[:, zero], axis=0) for t in problem.terms])
     proper = np.flatnonzero(ones.any(axis=0) & (ones | none).all(axis=0))
     if problem.exact or not proper.size:
-        return problem
+        return problem, at
     terms, own = list(problem.terms), np.flatnonzero(ones[:, proper[0]])
     aims = np.array([_far(terms[i].matrix) for i in own])
     alike = (aims != 0.0) & (np.abs(aims - aims[0]) <= 0.01 * np.abs(aims[0]))
@@ -71,7 +72,21 @@ def shifted(problem: Problem, zero: Any) -> Problem:
     for i in own if t.any() else []:
         matrix = terms[i].matrix - t
         terms[i] = replace(terms[i], matrix=matrix, A=problem.number(matrix))
-    return replace(problem, terms=terms) if t.any() else problem
+    level = _level([terms[i].loss for i in own])
+    for i in own if np.any(level) else []:
+        near, loss = problem.number(terms[i].y) - level, cast("Any", terms[i].loss)
+        terms[i] = replace(terms[i], y=near, loss=replace(loss, centre=near))
+    if at is not None:
+        at, one = at.copy(), zero[proper[0]]
+        at[one] += t @ at - level
+    return replace(problem, terms=terms), at
+
+
+def _level(losses: list[Any]) -> Any:
+    """Return the mean of the targets where all losses are of differences from them, else 0."""
+    centres = [loss.centre for loss in losses if loss.piecewise and np.ndim(loss.centre)]
+    mean = np.concatenate(centres).mean(axis=0) if len(centres) == len(losses) else 0.0
+    return mean if np.all(np.isfinite(mean)) else 0.0
 
 
 def _tangent(problem: Problem, term: Term, at: Any) -> Ball:
@@ -109,13 +124,14 @@ def dual(
         ridge, point = ridge + taken, problem.number(at)
         square = (taken if at.ndim == 1 else taken[:, None]) * point
     zero = np.union1d(unbounded(problem, ridge), balanced).astype(np.intp)
+    free = zero if taken is None else zero[taken[zero] == 0.0]
+    problem, at = shifted(problem, free, at)  # at any intercept the tangent is as good
     known: list[Any] = [None] * len(problem.terms)
     if points is not None:
         made = [t.loss.point(a, problem.exact) for t, a in zip(problem.terms, points, strict=True)]
         duals, known = [a for a, _ in made], [own for _, own in made]
     else:
         duals = [_tangent(problem, term, at) for term in problem.terms]
-    problem = shifted(problem, zero)  # at any intercept the tangent is as good
     while True:
         coupled = zero.size and any(own is not None for own in known)
         found = None if coupled else _balanced(problem, duals, zero) if zero.size else duals

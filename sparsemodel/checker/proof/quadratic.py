@@ -71,7 +71,7 @@ def check_curvature(problem: Problem, taken: Any, member: Any) -> None:
     """
     fits = problem.squares and taken.shape == problem.shape[:1]
     if fits and taken.any():
-        near = shifted(problem, unbounded(problem, problem.ridge + taken))
+        near, _ = shifted(problem, unbounded(problem, problem.ridge + taken))
         terms = [t for t in near.terms if t.loss.name == "squared_loss"]
         parts = [(t.A[:, member], t.c[:, None]) for t in terms]
         h = reduce(add, (A.T @ (c * A) for A, c in parts))
@@ -120,7 +120,7 @@ def reduced(problem: Problem, inside: Any) -> tuple[Ball, Ball, Ball]:
     """
     p, value, aims = problem.shape[0], problem.constant, problem.number(np.zeros(problem.shape))
     s: Any = problem.number(np.zeros((p, p)))
-    for term in shifted(problem, unbounded(problem, problem.ridge)).terms:
+    for term in shifted(problem, unbounded(problem, problem.ridge))[0].terms:
         A, y = term.A, term.y
         if term.loss.name == "squared_loss":
             y = y - term.o

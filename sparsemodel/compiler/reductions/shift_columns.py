@@ -8,6 +8,7 @@ without any rounding (Sterbenz), others with one rounding of the difference.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias, cast, final
 
@@ -30,7 +31,9 @@ from sparsemodel.interfaces import (
     FloatArray,
     IntArray,
     SparseRegression,
+    Term,
 )
+from sparsemodel.losses.residuals.quadratic import SquaredLoss
 
 Part: TypeAlias = tuple[IntArray, Design]
 
@@ -76,18 +79,26 @@ class ShiftColumns(ByIntercept):
 
     What :class:`Center` then subtracts is no larger than what the entries differ by. Applies where
     the intercept has neither ridge nor bounds, no constraint is about it, and every loss has it
-    beside columns that are alike, or not at all.
+    beside columns that are alike, or not at all. Targets of squared losses may be shifted, too.
     """
 
     def __init__(
-        self, intercept: int, parts: tuple[Part | None, ...], t: FloatArray, digits: int
+        self,
+        intercept: int,
+        parts: tuple[Part | None, ...],
+        t: FloatArray,
+        digits: int,
+        level: float = 0.0,
     ) -> None:
         super().__init__(intercept, t)
-        self._parts, self._digits = parts, digits
+        self._parts, self._digits, self._level = parts, digits, level
 
     @classmethod
-    def find(cls, form: SparseRegression) -> ShiftColumns | None:
-        """Return the reduction, or None where no column is far from zero or nothing absorbs it."""
+    def find(cls, form: SparseRegression, *, targets: bool = False) -> ShiftColumns | None:
+        """Return the reduction, or None where no column is far from zero or nothing absorbs it.
+
+        With ``targets`` also where those of squared losses are.
+        """
         intercept = absorbing(form)
         if intercept is None:
             return None
@@ -101,13 +112,16 @@ class ShiftColumns(ByIntercept):
         for number, (index, design) in enumerate(part for part in parts if part is not None):
             found = shifts(design)
             if found is None:
-                return None
+                t[:] = 0.0
+                break
             own = np.zeros_like(t)
             own[index] = found[0]
             alike = (own != 0.0) & (np.abs(own - t) <= _FAR * np.abs(t))
             t = np.where(alike, t, 0.0) if number else own
             digits = min(digits, found[1])
-        return cls(intercept, tuple(parts), t, digits) if t.any() else None
+        having = [term for term, part in zip(form.terms, parts, strict=True) if part is not None]
+        level = _level(having) if targets else 0.0
+        return cls(intercept, tuple(parts), t, digits, level) if t.any() or level != 0.0 else None
 
     @property
     def intercept(self) -> int:
@@ -124,9 +138,24 @@ class ShiftColumns(ByIntercept):
         for i, (term, part) in enumerate(zip(form.terms, self._parts, strict=True)):
             if part is not None:
                 index, design = part
-                near = self._stacked(index, shifted(design, self._t[index]))
-                terms[i] = replace(term, design=near)
+                if self._t.any():
+                    near = self._stacked(index, shifted(design, self._t[index]))
+                    term = replace(term, design=near)
+                if self._level != 0.0:
+                    centre, weights = term.squares()
+                    term = Term(term.design, SquaredLoss(), centre - self._level, weights)
+                terms[i] = term
         return replace(form, terms=tuple(terms))
+
+    def restore(self, x: FloatArray) -> FloatArray:
+        out = super().restore(x)
+        out[self._intercept] += self._level
+        return out
+
+    def carry(self, x: FloatArray) -> FloatArray:
+        out = super().carry(x)
+        out[self._intercept] -= self._level
+        return out
 
     def carry_gradient(self, gradient: FloatArray) -> None:
         """Return None: the original's has lost the digits that this is for."""
@@ -168,6 +197,23 @@ def beside(design: Design, intercept: int) -> Part | Literal["mixed"] | None:
     if len(others) == len(design.blocks):
         return "mixed" if inside else None
     return "mixed" if inside or len(others) != 1 or len(design.blocks) != 2 else others[0]
+
+
+def _level(terms: Sequence[Term]) -> float:
+    """Return the mean of the targets of squared losses that are far from zero, 0 for others.
+
+    A difference from an offset is rounded before.
+    """
+    if not all(term.traits.square and term.offset is None for term in terms):
+        return 0.0
+    pairs = [term.squares() for term in terms]
+    weight = sum(float(c.sum()) for _, c in pairs)
+    if not weight > 0.0:
+        return 0.0
+    mean = sum(float(c @ centre) for centre, c in pairs) / weight
+    left = sum(float(c @ np.square(centre - mean)) for centre, c in pairs)
+    whole = sum(float(c @ np.square(centre)) for centre, c in pairs)
+    return mean if left <= _FAR * whole and np.isfinite(mean) else 0.0
 
 
 def shifts(design: Design) -> tuple[FloatArray, int] | None:

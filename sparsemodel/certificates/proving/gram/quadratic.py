@@ -47,7 +47,7 @@ _HUGE = 1e300
 class Quadratic:
     """The quadratic of a regression with squared losses and linear terms.
 
-    That of columns that an intercept shifts, where some are far from zero.
+    That of columns and targets that an intercept shifts, where some are far from zero.
     """
 
     hessian: FloatArray
@@ -82,7 +82,7 @@ class Quadratic:
     def of(cls, form: SparseRegression) -> Quadratic:
         """Compute the quadratic of ``form``, O(n p^2)."""
         p = form.sparsity.size
-        shifts = ShiftColumns.find(form)
+        shifts = ShiftColumns.find(form, targets=True)
         form = form if shifts is None else shifts.apply(form)
         g, h = np.zeros(p), None
         curved = [term for term in form.terms if term.traits.square]
