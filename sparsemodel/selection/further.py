@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
+from sparsemodel.compiler.choice.all_supports import all_tried
 from sparsemodel.compiler.choice.dispatch import backend_for
 from sparsemodel.compiler.choice.effort import checked_effort
 from sparsemodel.compiler.facts.analysis import Facts
@@ -54,6 +55,9 @@ def solve_path(
         found = grown_path(form, reduced, ks, how, together=together)
     else:
         found = _moved(how.near, reduced)
+    known: frozenset[int] = frozenset()
+    if not together:
+        found, known = _tried(small, reduced, facts, found, how)
     if together and effort != "high":
         if effort == "low" or _ALONE * len(ks) >= max(ks):
             return found
@@ -66,7 +70,7 @@ def solve_path(
         how = replace(how, backend=backend_class(finish)().with_patience(_BRIEF if slow else 0.0))
     elif effort == "low" or (slow and effort == "medium"):
         return found  # a search for one k takes as long as the whole path
-    agreed = frozenset() if effort == "high" else found.agreed
+    agreed = known if effort == "high" else found.agreed | known
     if found.agreed:
         how = replace(how, sweeps=0)
     carried = [replace(point, x=reduced.carry(point.x)) for point in found.points]
@@ -81,6 +85,40 @@ def solve_path(
     )
     points = [replace(point, x=reduced.restore(point.x)) for point in searched.points]
     return Followed(points, searched.passes * reduced.shrinkage, searched.stop)
+
+
+def _tried(
+    form: SparseRegression, reduced: Reduced, facts: Facts, found: Followed, how: Search
+) -> tuple[Followed, frozenset[int]]:
+    """Return a path with the sizes of which a solve tries all supports tried so, and which."""
+    free = replace(form, sparsity=replace(form.sparsity, price=0.0))
+    effort = checked_effort(how.effort)
+    few = [
+        replace(point, x=reduced.carry(point.x))
+        for point in found.points
+        if point.k > 0 and point.k not in found.agreed
+        if all_tried(free.with_limit(point.k), effort)
+    ]
+    if not few:
+        return found, frozenset()
+    tried = searched_path(
+        free,
+        [point.k for point in few],
+        lambda _: facts,
+        replace(how, sweeps=0),
+        grown=Followed(few, found.passes / reduced.shrinkage, found.stop),
+        gradient=reduced.gradient,
+        descended=True,
+    )
+    better = {point.k: replace(point, x=reduced.restore(point.x)) for point in tried.points}
+    points: list[PathPoint] = []
+    for point in found.points:
+        here = better.get(point.k, point)
+        if points and points[-1].value < here.value:
+            here = replace(points[-1], k=point.k)
+        points.append(here)
+    passes = tried.passes * reduced.shrinkage
+    return found._replace(points=points, passes=passes, stop=tried.stop), frozenset(better)
 
 
 def _moved(near: Sequence[PathPoint], reduced: Reduced) -> Followed:

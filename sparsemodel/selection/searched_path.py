@@ -175,6 +175,7 @@ class _Searches(Generic[F]):
         # One start for each k is enough: neighbours along the path are others.
         self._backend = backend_for(Role.COMPARISON, form) if how.backend is None else how.backend
         self._begun: set[tuple[int, bytes]] = set()
+        self._agreed: frozenset[int] = frozenset()
         self.passes = 0.0
         self.stop = Stop.CONVERGED
 
@@ -208,11 +209,12 @@ class _Searches(Generic[F]):
         Without a backend each ``k`` that is not agreed is also searched alone, as a solve does it.
         """
         out: list[PathPoint] = []
+        self._agreed = grown.agreed
         for point in counted(grown.points, "size"):
             best = point
             if out and out[-1].value < point.value:
                 best = replace(out[-1], k=point.k)
-            elif point.k in grown.agreed:
+            elif point.k in self._agreed:
                 out.append(point)
                 continue
             tried = [best]
@@ -253,7 +255,7 @@ class _Searches(Generic[F]):
     def _retried(self, points: list[PathPoint], place: int, start: FloatArray) -> bool:
         """Search again from ``start``, keep what is better, and return whether it is."""
         here = points[place]
-        if (here.k, _support(start)) in self._begun:
+        if here.k in self._agreed or (here.k, _support(start)) in self._begun:
             return False
         trial = self.found(here.k, start, "low")
         if not _improves(trial, here):

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator
 
 import sparsemodel as sm
 from sparsemodel.compiler.choice import openings
-from sparsemodel.compiler.choice.openings import SMALL, _enumerated
+from sparsemodel.compiler.choice.all_supports import SMALL, _enumerated
 from sparsemodel.compiler.choice.recipes import is_recipe
 from sparsemodel.interfaces import Cardinality
 from sparsemodel.registry import backend_class, entries

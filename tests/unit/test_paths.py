@@ -290,6 +290,19 @@ def test_a_path_begins_where_it_can() -> None:
         problem.path(range(2, P + 1))
 
 
+def test_no_size_with_few_supports_ends_above_a_solve_for_it() -> None:
+    rng = np.random.default_rng(11)
+    X = rng.standard_normal((6, 5))
+    y = X @ [2.0, -1.0, 0.0, 0.0, 1.0] + rng.standard_normal(6)
+    w, c, k = sm.Variable(5, name="w"), sm.Variable(name="c"), sm.Parameter(name="k")
+    goal = sm.minimize(sm.huber_loss(X @ w + c, y) + sm.ridge(w, 0.1))
+    problem = sm.Problem(goal, sm.card(w) <= k, w.sum() <= -0.5)
+    path = problem.path(k, [1, 2, 3])
+    for size in (1, 2, 3):
+        k.value = size
+        assert path.objective[size - 1] == pytest.approx(problem.solve().value, rel=1e-6)
+
+
 def test_fifty_steps_cost_a_few_single_solves() -> None:
     X, classes = load_khan().X, load_khan().y
     y = (classes == classes[0]).astype(float)

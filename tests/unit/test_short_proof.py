@@ -62,7 +62,7 @@ KINDS = ("plain", "intercept", "far", "weights", "single", "large", "box", "simp
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_proved_optimum_is_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsemodel.compiler.choice.openings.SMALL", 1)
+    monkeypatch.setattr("sparsemodel.compiler.choice.all_supports.SMALL", 1)
     for seed in range(1 if kind == "rows" else 2):
         problem = posed(kind, seed)
         found = problem.solve(effort="high")
@@ -74,7 +74,7 @@ def test_a_proved_optimum_is_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_proof_takes_the_place_of_perturbations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsemodel.compiler.choice.openings.SMALL", 1)
+    monkeypatch.setattr("sparsemodel.compiler.choice.all_supports.SMALL", 1)
     problem = posed()
     searched = problem.solve("exchange", effort="high")
     proved = problem.solve(effort="high")
@@ -196,7 +196,7 @@ def test_units_of_the_target_leave_the_proof_as_it_is(size: float) -> None:
 
 
 def test_what_was_called_before_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsemodel.compiler.choice.openings.SMALL", 1)
+    monkeypatch.setattr("sparsemodel.compiler.choice.all_supports.SMALL", 1)
     posed("box").solve(effort="high")  # the code of proofs is in memory now
     for given in ({}, {"effort": "low"}, {"effort": "high", "time_limit": 60.0}):
         assert not posed("box").solve(**given).lower.optimal
@@ -215,7 +215,7 @@ def test_numba_is_for_bounds_alone(
     for name in [name for name in sys.modules if ".proving.gram" in name]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.setattr("sparsemodel.compiler.choice.openings.SMALL", 1)
+    monkeypatch.setattr("sparsemodel.compiler.choice.all_supports.SMALL", 1)
     assert posed(kind).solve(effort="high").lower.optimal is closed
 
 
@@ -274,7 +274,7 @@ def test_a_proof_that_is_left_open_is_not_called_closed(monkeypatch: pytest.Monk
 
 def claimed(monkeypatch: pytest.MonkeyPatch, prove: Any) -> sm.Problem:
     """Return a problem whose short proofs are what somebody claims."""
-    monkeypatch.setattr("sparsemodel.compiler.choice.openings.SMALL", 1)
+    monkeypatch.setattr("sparsemodel.compiler.choice.all_supports.SMALL", 1)
     monkeypatch.setattr(compiled.Compiled, "short_proof", lambda problem, effort: prove)
     return posed()
 

@@ -11,6 +11,7 @@ from functools import singledispatch
 import numpy as np
 
 from sparsemodel.compiler.adapters.without_bounds import WithoutBounds, may_be_left_out
+from sparsemodel.compiler.choice.all_supports import of_all_supports
 from sparsemodel.compiler.choice.candidates import Candidates, Choice
 from sparsemodel.compiler.choice.curvature import only_the_dual_is_smooth, straight_in_sparse_data
 from sparsemodel.compiler.choice.recipes import Start
@@ -21,23 +22,12 @@ from sparsemodel.compiler.plans.stage import LINKS
 from sparsemodel.compiler.services import distributed
 from sparsemodel.interfaces import (
     Access,
-    Cardinality,
     FloatArray,
     Form,
     Role,
     SparseRegression,
 )
-from sparsemodel.numerics import as_sequence
 from sparsemodel.numerics.budget import SECONDS_PER_ENTRY, TOO_LONG, cholesky_cost
-
-SMALL = 2000
-"""Supports up to which all are tried with a squared loss."""
-_TRIED = 16
-"""Supports up to which all are tried where each takes trips to workers."""
-_TOGETHER, _SINGLY = (4.0, 2**14), (10.0, 2**16)
-"""How many times as long another loss takes to minimise on a support, where that is done for many
-at a time and one by one, and entries of a Hessian's sum over the rows from which on it takes twice
-that."""
 
 INCOHERENT, EXPLAINED = 0.5, 0.25
 """A recovery is likely where promising columns are correlated by no more, and a first guess of the
@@ -105,21 +95,9 @@ def _(
     facts: FactSheet,
     gradient: FloatArray | None = None,
 ) -> Choice | None:
-    sparsity = form.sparsity
-    if as_sequence(form) is not None:
-        name = candidates.best(Role.SEQUENCE)
-        if name is not None:
-            why = "the best steps of a sequence are found by dynamic programming"
-            return Choice((candidates.stage(name, why),))
-    limit = _affordable(form)
-    supports = _enumerated(sparsity, limit)
-    if supports <= limit and not (candidates.quick and supports > sparsity.units):
-        name = candidates.best(Role.ENUMERATION)
-        if name is not None:
-            why = f"there are only {supports} supports; all are tried"
-            if supports == 1:
-                why = "there is only one support to choose"
-            return Choice((candidates.stage(name, why),))
+    whole = of_all_supports(form, candidates)
+    if whole is not None:
+        return whole
     finish = candidates.best(Role.FINISH)
     if finish is None:
         return candidates.fallback()
@@ -271,25 +249,6 @@ def _many_rows_at_once(form: SparseRegression) -> bool:
     return plain and (files or distributed(form))
 
 
-def _slow(form: SparseRegression) -> bool:
-    """Return whether a minimisation on a support takes long."""
-    several = form.outputs > 1 and not form.traits.quadratic
-    return form.region is not None or not form.traits.has_hessian or several
-
-
-def _affordable(form: SparseRegression) -> int:
-    """Return how many supports are tried at most: as many as take about as long as a search."""
-    if distributed(form):
-        return _TRIED
-    if form.traits.quadratic and not _slow(form):
-        return SMALL
-    k = _most(form)
-    entries = sum(term.target.shape[0] for term in form.terms) * k * k
-    together = form.traits.curved and not form.matrix and not form.constrained
-    times, rows = _TOGETHER if together and not form.sparsity.priced else _SINGLY
-    return int(SMALL / (times * (1.0 + entries / rows)))
-
-
 def _forecast(form: SparseRegression) -> float:
     """Return about how many CPU seconds the finish takes: rows of the Hessian, and prices."""
     k, p = _most(form), form.sparsity.size
@@ -373,19 +332,3 @@ def _approach(form: SparseRegression) -> int:
         return 0
     entries = sum(term.design.entries for term in form.terms)
     return int(TOO_LONG / (0.5 * entries * SECONDS_PER_ENTRY))
-
-
-def _enumerated(sparsity: Cardinality, limit: int) -> int:
-    """Return how many supports enumeration tries, ``limit + 1`` where there are more.
-
-    Those of ``k`` units, and of fewer, too, where a unit has a price.
-    """
-    units, k = sparsity.units, min(sparsity.budget, sparsity.units)
-    priced = sparsity.priced or bool(sparsity.knapsacks or sparsity.crossing)
-    of_size, total = 1, 1
-    for size in range(1, (k if priced else min(k, units - k)) + 1):
-        of_size = of_size * (units - size + 1) // size
-        total = total + of_size if priced else of_size
-        if total > limit:
-            return limit + 1
-    return total
