@@ -39,6 +39,9 @@ from sparsemodel.threads import small_work
 
 _KEPT_PROGRESS = 200
 
+INTERRUPTED = " (interrupted before the search ended)"
+"""What the source of a bound ends with, where Ctrl-C ended the search for a better one."""
+
 
 @small_work()
 @np.errstate(all="ignore")  # a bound that overflows is not finite, and none

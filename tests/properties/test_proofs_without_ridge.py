@@ -178,6 +178,7 @@ def test_columns_that_differ_get_no_bounds(kind):
     assert isinstance(from_data(form, zero, work=1e8, deadline=None), str)
 
 
+@pytest.mark.usefixtures("at_the_root")
 def test_a_certificate_without_a_bound_says_what_would_give_one():
     rng = np.random.default_rng(6)
     a = rng.standard_normal((100, 30))

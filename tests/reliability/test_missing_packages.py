@@ -40,6 +40,11 @@ assert np.isfinite(graph.solve().value)
 assert all(info.available for info in sm.available_backends())
 """
 
+DRAWN = """
+from types import SimpleNamespace
+from sparsemodel.reporting import plots
+plots.path(SimpleNamespace(objective=[1.0]))
+"""
 DERIVED = """
 from sparsemodel.losses.functions.differentiated import differentiated
 differentiated(lambda u: (u * u).sum(), "f")
@@ -51,7 +56,7 @@ Path("table.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
 assert main(["solve", "table.parquet", "--target", "y", "--k", "1"]) not in (0, 1)
 """
 NEEDS = {
-    "from sparsemodel.reporting import plots; plots.path(None)": "pip install matplotlib",
+    DRAWN: "pip install matplotlib",
     "import sparsemodel.sklearn": "pip install scikit-learn",
     DERIVED: "pip install jax",
     TABLE: "pip install pandas pyarrow",

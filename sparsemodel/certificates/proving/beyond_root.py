@@ -11,7 +11,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.multipliers import priced
 from sparsemodel.certificates.arithmetic.tall import survey
-from sparsemodel.certificates.certify import assemble
+from sparsemodel.certificates.certify import INTERRUPTED, assemble
 from sparsemodel.certificates.dual_bounds.bound import Bound
 from sparsemodel.certificates.dual_bounds.bound_search import Candidate
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import named
@@ -131,15 +131,29 @@ def beyond_root(
             boxable=not few_supports(form),  # a box leaves a gap where rounding is not small
             known=known_candidates([certificate], form),
         )
+    except KeyboardInterrupt:  # before anything was searched
+        return _interrupted(certificate)
     except (UnsupportedProblemError, DataError):
         return certificate
     if not proof.bound > certificate.bound or proof.proof is None or proof.proof["tree"] is None:
-        return certificate  # nor where the tree is too large to be checked
+        # nor where the tree is too large to be checked
+        return _interrupted(certificate) if ended_by_interrupt(proof) else certificate
     if not np.array_equal(proof.x, certificate.x):
         proof = _of_the_point(form, certificate, proof, names)
     seconds = certificate.seconds + time.perf_counter() - began
     moments = [p._replace(seconds=p.seconds + certificate.seconds) for p in proof.progress]
     return replace(proof, seconds=seconds, progress=(*certificate.progress, *moments))
+
+
+def ended_by_interrupt(certificate: Certificate) -> bool:
+    """Return whether Ctrl-C ended the search for the bound."""
+    proof = certificate.proof
+    searched_less = proof is not None and proof["summary"]["ended"] == "interrupted"
+    return searched_less or certificate.bound_source.endswith(INTERRUPTED)
+
+
+def _interrupted(certificate: Certificate) -> Certificate:
+    return replace(certificate, bound_source=certificate.bound_source + INTERRUPTED)
 
 
 def _enough(form: SparseRegression, aim: Aim) -> Callable[[Snapshot], bool]:

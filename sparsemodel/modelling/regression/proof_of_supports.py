@@ -209,10 +209,7 @@ def certified(
         return root()
     free = root(relax=False)
     half = 0.5 * (time.perf_counter() + deadline)  # or nothing is left for the relaxation
-    try:
-        found = beyond_root(form, free, names=names, deadline=half, aim=aim)
-    except KeyboardInterrupt:  # before anything was searched
-        return free
+    found = beyond_root(form, free, names=names, deadline=half, aim=aim)
     if _final(found) or time.perf_counter() >= deadline:
         return found
     other = root()
@@ -222,10 +219,10 @@ def certified(
 def _final(found: Certificate) -> bool:
     """Return whether nothing more is to be looked for."""
     from sparsemodel.certificates import Claim
+    from sparsemodel.certificates.proving.beyond_root import ended_by_interrupt
 
-    interrupted = found.proof is not None and found.proof["summary"]["ended"] == "interrupted"
     decided = found.claim in (Claim.OPTIMAL, Claim.ZERO) or bool(found.violations)
-    return decided or interrupted
+    return decided or ended_by_interrupt(found)
 
 
 def _enumerated(backends: str) -> bool:
