@@ -29,8 +29,8 @@ for price in (0.1, 0.01, 0.001):
     print(f"{price:5g} each: {solution.indices.size} selected explain {explained:.0%}")
 
 # %%
-# Coefficients are changes of the logarithm of the price, for one standard deviation of the entry.
-# Older houses are cheaper, and larger houses more expensive.
+# Coefficients are changes of the logarithm of the price, in its standard deviations, for one
+# standard deviation of the entry. Older houses are cheaper, and larger houses more expensive.
 print(*solution.support, sep=", ")
 plots.coefficients(solution.coefficients)
 plt.show()

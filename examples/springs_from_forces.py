@@ -33,5 +33,5 @@ limit = np.abs(stiffness).max()
 shown = {"true": stiffness, "estimated": K.value}
 for axis, (title, matrix) in zip(plt.subplots(1, 2, figsize=(8, 4))[1], shown.items(), strict=True):
     axis.imshow(matrix, cmap="RdBu", vmin=-limit, vmax=limit)
-    axis.set(title=title, xlabel="mass", ylabel="mass")
+    axis.set(title=title, xlabel="body", ylabel="body")
 plt.show()

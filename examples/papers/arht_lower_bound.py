@@ -2,8 +2,8 @@
 
 n - 2 unit vectors and two columns whose sum is a multiple of the target b, so that two columns fit
 it exactly, and so do the n - 2; the gradient of every other unit vector is larger than that of the
-two until all n - 2 are in. The matrix of the paper is in another one (Foster, Karloff and Thaler);
-this one has the properties that the section asks for.
+two until all n - 2 are in. The paper takes its matrix from another (Foster, Karloff and Thaler);
+the one here has the properties that the section requires.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The losses are drawn in percent above the lowest; the table has the lowest.
 
 Linear regression on house prices, logistic regression on census income and printed letters; all
 columns have unit norm. As in the paper every solution has an intercept, which counts for one of the
-k nonzeros. With ``--full`` ARHT gives a guess up after 20 runs in vain, as there, and otherwise
-after three. OMPR, ARHT and exhaustive search start from OMP.
+k nonzeros. With ``--full`` ARHT abandons a guess after 20 unsuccessful runs, as there, and
+otherwise after three. OMPR, ARHT and exhaustive search start from OMP.
 """
 
 from __future__ import annotations

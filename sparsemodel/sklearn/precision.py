@@ -222,8 +222,8 @@ class SparsePrecision(_Options):
     objective_ : float
         The objective of the fitted model.
     certificate_ : PrecisionCertificate
-        With ``certify=True``: the best lower bound on it for every matrix with that many edges
-        that there is without branching.
+        With ``certify=True``: a lower bound on the objective of every matrix with at most
+        ``edges`` edges, computed without branch and bound.
     n_features_in_, feature_names_in_
         As in all estimators of scikit-learn.
 
@@ -253,15 +253,15 @@ class SparsePrecisionCV(_Options):
     Parameters
     ----------
     candidates : array-like of int, default=None
-        Numbers of edges to try; None takes the Fibonacci numbers up to 89, as far as there are
-        pairs and a quarter of the numbers in ``X`` (edges of half the samples at each variable),
-        and refines around the best.
+        Numbers of edges to try. None takes the Fibonacci numbers up to 89, the number of pairs, or
+        ``n_samples * n_features / 4`` (a variable then has, on average, half as many edges as there
+        are samples), whichever is least, and afterwards a few between the neighbours of the best.
     cv : int, cross-validation generator or iterable, default=None
-        How to split; a number is so many shuffled folds, None five.
+        The splitter; an integer is a number of shuffled folds, None means five.
     one_standard_error : bool, default=False
         Take the fewest edges within one standard error of the best mean score.
     n_jobs : int, default=None
-        Folds worked on at the same time.
+        The number of folds that run in parallel.
     **others
         As for :class:`SparsePrecision`.
 

@@ -133,9 +133,9 @@ class SparseCoxRegression(_Cox, GivenK):
     r"""Proportional hazards (the Cox model) with at most ``k`` features.
 
     Minimises minus the mean logarithm of the partial likelihood of times and events ``y`` (two
-    columns: the time, and 1 for an event or 0 for the end of observation; a third numbers strata,
-    which have baseline hazards of their own; or a structured array of an event and a time, as
-    scikit-survival has them),
+    columns: the time, and 1 for an event or 0 for the end of observation; a third column numbers
+    the strata, which have baseline hazards of their own; or a structured array of an event and a
+    time, as scikit-survival has them),
 
     .. math:: F(X w;\, y, c) + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
               \quad\text{with}\quad \|w\|_0 \le k.
@@ -170,6 +170,6 @@ class SparseCoxRegression(_Cox, GivenK):
 class SparseCoxRegressionCV(_Cox, ChosenK):
     """Proportional hazards whose number of features and ridge are cross-validated together.
 
-    The default score is the partial likelihood among the samples of the held-out fold, which needs
-    events in every fold.
+    The default score is the mean logarithm of the partial likelihood among the samples of the
+    held-out fold, which needs events in every fold.
     """
