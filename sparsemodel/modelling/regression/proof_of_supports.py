@@ -212,7 +212,10 @@ def certified(
     found = beyond_root(form, free, names=names, deadline=half, aim=aim)
     if _final(found) or time.perf_counter() >= deadline:
         return found
-    other = root()
+    try:
+        other = root()
+    except KeyboardInterrupt:  # what the search found is kept
+        return found
     return found if found.bound > other.bound else other
 
 
