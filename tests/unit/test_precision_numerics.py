@@ -22,7 +22,7 @@ from sparsemodel.numerics.precision import (
     ridge_partial_correlations,
 )
 from sparsemodel.numerics.precision import log_det_newton as newton_module
-from sparsemodel.numerics.precision.admm import minimise_admm
+from sparsemodel.numerics.precision.admm import minimise_admm, minimise_between_bounds
 from sparsemodel.numerics.precision.log_det_newton import minimise_newton
 from sparsemodel.numerics.precision.spectral import spectral_infimum
 
@@ -107,6 +107,20 @@ def test_admm_between_bounds_is_feasible_and_optimal(seed: int, low: float, high
     assert -1e-9 <= result.value - result.bound <= 1e-6
     fit = minimise_on_pattern(S, pattern, alpha=alpha, beta=beta)
     assert likelihood(S, fit.factor.omega) == pytest.approx(result.value, abs=1e-6)
+
+
+def test_units_far_apart_do_not_keep_the_optimum_between_bounds_from_being_found() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2, 4)) * [1e-4, 1.0, 1.0, 1e-3]
+    S, pattern = X.T @ X / 2, random_pattern(0, 4, 5)
+    assert pattern.size == 9
+    result = minimise_between_bounds(S, pattern, 0.3, 1e12)
+    assert result.converged
+    assert 0.0 <= result.value - result.bound <= 1e-3
+    assert not minimise_admm(S, pattern, 0.3, 1e12).converged
+    spectrum = np.linalg.eigvalsh(result.omega)
+    assert spectrum[0] >= 0.3 * (1.0 - 1e-9)
+    assert spectrum[-1] <= 1e12 * (1.0 + 1e-12)
 
 
 def test_bounds_that_coincide_leave_a_multiple_of_the_identity() -> None:

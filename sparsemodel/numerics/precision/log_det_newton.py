@@ -119,22 +119,25 @@ def _newton_step(factor: Factor, pattern: Pattern, gradient: FloatArray, tol: fl
     m, p = pattern.size, pattern.order
     few = m <= DIRECT_LIMIT and m**2 < 0.08 * p**3  # where measured to be the faster
     if few and product_on(pattern) is None and budget().fits(cholesky_cost(m)):
-        H = hessian(factor.inverse, pattern)
-        from scipy.linalg import cho_factor, cho_solve
-
-        d = 1.0 / np.sqrt(np.diagonal(H))
-        H *= d[:, None]
-        H *= d[None, :]
-        try:
-            keep_to_one()
-            solution: FloatArray = -d * cho_solve(
-                cho_factor(H, lower=True, overwrite_a=True, check_finite=False), d * gradient
-            )
-        except np.linalg.LinAlgError:
-            pass
-        else:
+        solution = _solved(hessian(factor.inverse, pattern), gradient)
+        if solution is not None:
             return solution
     return _conjugate_gradients(factor, pattern, gradient, tol)
+
+
+def _solved(H: FloatArray, gradient: FloatArray) -> FloatArray | None:
+    """Return the solution of ``H d = -gradient``, None if ``H``, overwritten, is not definite."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    d = 1.0 / np.sqrt(np.diagonal(H))
+    H *= d[:, None]
+    H *= d[None, :]
+    try:
+        keep_to_one()
+        factor = cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    return np.asarray(-d * cho_solve(factor, d * gradient))
 
 
 def _conjugate_gradients(
@@ -229,3 +232,96 @@ def hessian(W: FloatArray, pattern: Pattern) -> FloatArray:
     H *= (0.5 * c)[:, None]
     H *= c[None, :]
     return H
+
+
+_WITHIN = 1e-3
+"""How far inside the bounds, as a share of them, a search with barriers begins."""
+_CENTRAL = 0.1
+"""Squared Newton decrement, in units of the weight of the barriers, that ends their reduction."""
+_BARRIER_STEPS = 300
+
+
+def minimise_by_barriers(
+    S: FloatArray, pattern: Pattern, alpha: float, beta: float, *, gap: float
+) -> tuple[Factor, FloatArray] | None:
+    r"""Return the minimiser between eigenvalue bounds up to ``gap`` nats, and its dual point.
+
+    Newton's method on the likelihood less :math:`\mu` times the log-determinants of
+    :math:`\Omega - \alpha I` and :math:`\beta I - \Omega`, where :math:`\mu` falls until
+    :math:`2 p \mu` is the gap (Nesterov and Nemirovski 1994). Unlike those of ADMM, the steps do
+    not depend on the units of the variables. None where no matrix lies well within the bounds, and
+    when time is up.
+    """
+    c, s = pattern.multiplicity, pattern.gather(S)
+    on_diagonal = pattern.rows == pattern.cols
+    inside = np.clip(1.0 / np.maximum(s, 1e-300), (1.0 + _WITHIN) * alpha, (1.0 - _WITHIN) * beta)
+    x = np.where(on_diagonal, inside, 0.0)
+    least, mu = 0.5 * gap / pattern.order, 1.0
+    here = _Barriers.at(S, pattern, x, (alpha, beta), mu)
+    for _ in range(_BARRIER_STEPS):
+        if here is None or budget().over():
+            return None
+        gradient = c * (s - pattern.gather(here.dual))
+        step = _solved(here.hessian(pattern), gradient)
+        slope = 0.0 if step is None else float(np.dot(gradient, step))
+        slack = 1e-14 * (abs(here.value) + pattern.order)
+        following, t = None, 1.0
+        while step is not None and following is None and t > 1e-10:
+            tried = x + t * step
+            following = _Barriers.at(S, pattern, tried, (alpha, beta), mu)
+            if following is not None and following.value > here.value + _ARMIJO * t * slope + slack:
+                following = None
+            t *= 0.5
+        if following is not None:
+            x, here = tried, following
+        if following is None or -slope <= _CENTRAL * mu:
+            if mu <= least:
+                break
+            mu = max(0.1 * mu, least)
+            here = _Barriers.at(S, pattern, x, (alpha, beta), mu)
+    if here is None:
+        return None
+    return here.factors[0][1], here.dual + pattern.scatter(s - pattern.gather(here.dual))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Barriers:
+    """The likelihood with barriers at a matrix: its value, and what it is made of."""
+
+    value: float
+    factors: list[tuple[float, Factor]]
+    """The logarithms' weights, negative where the matrix is subtracted; itself first."""
+
+    @classmethod
+    def at(
+        cls,
+        S: FloatArray,
+        pattern: Pattern,
+        x: FloatArray,
+        bounds: tuple[float, float],
+        mu: float,
+    ) -> _Barriers | None:
+        """Return the value at the entries ``x``; None outside of the bounds."""
+        one = np.where(pattern.rows == pattern.cols, 1.0, 0.0)
+        parts = [(1.0, x)]
+        parts += [(mu, x - bounds[0] * one)] if bounds[0] > 0.0 else []
+        parts += [(-mu, bounds[1] * one - x)] if np.isfinite(bounds[1]) else []
+        value, factors = float(np.dot(pattern.multiplicity * pattern.gather(S), x)), []
+        for weight, entries in parts:
+            factor = factorise(pattern.scatter(entries))
+            if factor is None:
+                return None
+            value -= abs(weight) * factor.logdet
+            factors.append((weight, factor))
+        return cls(value, factors)
+
+    @property
+    def dual(self) -> FloatArray:
+        """Return the matrix that is ``S`` on the pattern at the optimum."""
+        return np.asarray(sum(weight * factor.inverse for weight, factor in self.factors))
+
+    def hessian(self, pattern: Pattern) -> FloatArray:
+        """Return the Hessian in the entries of the pattern."""
+        parts = (abs(w) * hessian(factor.inverse, pattern) for w, factor in self.factors)
+        return np.asarray(sum(parts))

@@ -11,7 +11,7 @@ from typing import cast, final
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point, UnboundedError
-from sparsemodel.numerics.precision.admm import minimise_admm
+from sparsemodel.numerics.precision.admm import minimise_between_bounds
 from sparsemodel.numerics.precision.cholesky import Factor, factorise, within_bounds
 from sparsemodel.numerics.precision.forests import cyclic_components, forest_entries
 from sparsemodel.numerics.precision.log_det_newton import FULL_ACCURACY, minimise_newton
@@ -169,7 +169,7 @@ def _bounded(
 ) -> RestrictedFit:
     """Return the optimum between the bounds by ADMM."""
     accuracy = 1e-10 if tol is None else float(np.clip(1e-4 * tol, 1e-10, 1e-4))
-    result = minimise_admm(S, pattern, alpha, beta, start=start, tol=accuracy)
+    result = minimise_between_bounds(S, pattern, alpha, beta, start=start, tol=accuracy)
     factor = factorise(result.omega)
     if factor is None:
         raise UnboundedError(

@@ -20,7 +20,7 @@ from sparsemodel.interfaces import FloatArray, IntArray, UnboundedError
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.budget import Budget, eigenvector_cost, rate
 from sparsemodel.numerics.precision import Pattern, minimise_on_pattern
-from sparsemodel.numerics.precision.admm import minimise_admm
+from sparsemodel.numerics.precision.admm import minimise_between_bounds
 
 _AT_ROOT, _AT_NODE = 600, 25
 """Evaluations of the dual that a relaxation may take."""
@@ -209,7 +209,7 @@ class GraphPart(NodeBounder):
         x[support] = form.entries(fit.factor.omega)[support]
         dual = fit.factor.inverse
         if fit.bounded:
-            dual = minimise_admm(S, pattern, alpha, beta, start=fit.factor.omega).dual
+            dual = minimise_between_bounds(S, pattern, alpha, beta, start=fit.factor.omega).dual
         return x, form.entries(dual)
 
     def shrunk(self, node: Node, before: int) -> GraphPart | None:
