@@ -195,7 +195,7 @@ class Certificate(SearchedCertificate):
         if claim is Claim.WITHIN_GAP:
             return f"No {self._model()} has an objective below {bound}. This one has {value}."
         if claim is Claim.OPTIMAL and self.relative_gap > 0.0:
-            return f"No {self._model()} is better than this one, up to the accuracy printed below."
+            return f"No {self._model()} is better than this one, up to a relative gap of 1e-6."
         weak = claim in (Claim.STATIONARY, Claim.NONE) and not self.violations
         if weak and math.isfinite(self.bound):
             # As files of the first version say it: the claim is weaker than the numbers.
