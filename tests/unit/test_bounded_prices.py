@@ -112,13 +112,3 @@ def test_perturbations_under_an_equation_are_as_many_as_without_where_data_are_f
     goal = sm.minimize(sm.squared_loss(A @ w, y))
     problem = sm.Problem(goal, [sm.card(w) <= 5, np.ones(60) @ w == 1, w >= 0])
     assert problem.solve().value <= 0.00080968 + 1e-7
-
-
-def test_a_coefficient_that_is_fixed_at_zero_does_not_spoil_the_bounds() -> None:
-    """Its share of a row was divided by its bound, which is zero."""
-    A = np.array([[2.0, -1.0], [2.0, 3.0]])
-    w, c = sm.Variable(2), sm.Variable()
-    loss = sm.squared_loss(A @ w + c, [1.8, 0.6]) + sm.ridge(w, 1e-4)
-    problem = sm.Problem(sm.minimize(loss + 0.05 * sm.card(w)), w[0] == 0.0)
-    assert problem.certify().bound > 0.0
-    assert problem.prove().relative_gap <= 1e-6

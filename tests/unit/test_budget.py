@@ -75,8 +75,9 @@ def test_without_a_limit_everything_is_tried(monkeypatch: pytest.MonkeyPatch) ->
     assert problem.certify(time_limit=0.5).bound <= whole * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("call", ["certify", "prove", "theory"])
-def test_a_first_solve_leaves_half_of_the_time(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that each solve of the test was given."""
     given: list[float] = []
     solve = sm.Problem.solve
 
@@ -85,6 +86,11 @@ def test_a_first_solve_leaves_half_of_the_time(call: str, monkeypatch: pytest.Mo
         return solve(problem)
 
     monkeypatch.setattr(sm.Problem, "solve", watched)
+    return given
+
+
+@pytest.mark.parametrize("call", ["certify", "prove", "theory"])
+def test_a_first_solve_leaves_half_of_the_time(call: str, given: list[float]) -> None:
     problem = _problem(60, 12, 2)
     getattr(problem, call)(time_limit=40.0)
     assert len(given) == 1
@@ -96,17 +102,7 @@ def test_a_first_solve_leaves_half_of_the_time(call: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("call", ["certify", "prove"])
-def test_a_first_search_for_the_fewest_leaves_half(
-    call: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: list[float] = []
-    solve = sm.Problem.solve
-
-    def watched(problem: sm.Problem) -> Any:
-        given.append(budget().left)
-        return solve(problem)
-
-    monkeypatch.setattr(sm.Problem, "solve", watched)
+def test_a_first_search_for_the_fewest_leaves_half(call: str, given: list[float]) -> None:
     w = sm.Variable(3)
     loss = sm.squared_loss(np.eye(3) @ w, [3.0, 0.1, -2.0])
     problem = sm.Problem(sm.minimize(sm.card(w)), loss <= 0.1)

@@ -111,10 +111,9 @@ def beyond_root(
     -----
     The certificate stays one of the same point: a better one met on the way only shows in the gap.
     """
-
     known = certificate.claim in (Claim.OPTIMAL, Claim.ZERO) or certificate.violations
-    left = deadline - time.perf_counter()
-    if aim.decision or few_supports(form):
+    left, few = deadline - time.perf_counter(), few_supports(form)
+    if aim.decision or few:
         left = min(left, _PATIENCE)
     if known or left <= 0.0:
         return certificate
@@ -127,8 +126,8 @@ def beyond_root(
             gap=OPTIMAL_GAP,
             time_limit=left,
             backend=certificate.backend,
-            progress=_enough(form, aim),
-            boxable=not few_supports(form),  # a box leaves a gap where rounding is not small
+            progress=None if aim.decision or few else _enough(form, aim.bound),
+            boxable=not few,  # a box leaves a gap where rounding is not small
             known=known_candidates([certificate], form),
         )
     except KeyboardInterrupt:  # before anything was searched
@@ -156,14 +155,12 @@ def _interrupted(certificate: Certificate) -> Certificate:
     return replace(certificate, bound_source=certificate.bound_source + INTERRUPTED)
 
 
-def _enough(form: SparseRegression, aim: Aim) -> Callable[[Snapshot], bool]:
-    """Return what ends a search: it looks long, or has had its nodes and come to its aim."""
-    if aim.decision or few_supports(form):
-        return lambda now: False
+def _enough(form: SparseRegression, aim: float) -> Callable[[Snapshot], bool]:
+    """Return what ends a search: it looks long, or has had its nodes and come to a bound."""
     too_long, nodes = hopeless(form), nodes_of(form)
 
     def ended(now: Snapshot) -> bool:
-        if now.bound < aim.bound:
+        if now.bound < aim:
             return False
         return now.nodes >= nodes or too_long(now.value, now.bound, now.nodes)
 
@@ -177,7 +174,6 @@ def _of_the_point(
     names: Sequence[str] | None,
 ) -> Certificate:
     """Return what the search proves about the point, having found a better one."""
-
     seen = priced(survey(form, certificate.x), proof.witness.multipliers)
     bound, box = Bound(proof.bound, 0.0, SEARCHED), proof.witness.bounds
     if box is not None and seen.at_point.upper > box.level:

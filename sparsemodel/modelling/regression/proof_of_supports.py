@@ -186,7 +186,6 @@ def certified(
     searched
         Whether there may be a search where supports are many.
     """
-    from sparsemodel.certificates import certify
     from sparsemodel.certificates.proving.beyond_root import Aim, beyond_root, worth_searching
 
     deadline = time.perf_counter() + seconds
@@ -194,16 +193,7 @@ def certified(
 
     def root(*, relax: bool = True) -> Certificate:
         left = max(deadline - time.perf_counter(), 0.0)
-        return certify(
-            form,
-            outcome.x,
-            names=names,
-            duals=outcome.duals,
-            backend=backend,
-            history=outcome.history,
-            time_limit=left,
-            relax=relax,
-        )
+        return _of_the_root(form, outcome, backend, names, relax=relax, time_limit=left)
 
     if not worth_searching(form, aim, many=searched):
         return root()
@@ -260,10 +250,23 @@ def _at_hand(
     last: Certificate | None,
 ) -> Certificate:
     """Return what is known without a search: the last certificate, or one from a few products."""
-    from sparsemodel.certificates import certify
-
     if last is not None and np.array_equal(last.x, outcome.x):
         return last
+    return _of_the_root(form, outcome, backend, names, relax=False)
+
+
+def _of_the_root(
+    form: SparseRegression,
+    outcome: Outcome,
+    backend: str,
+    names: tuple[str, ...],
+    *,
+    relax: bool,
+    time_limit: float | None = None,
+) -> Certificate:
+    """Return the certificate of an outcome without a search over supports."""
+    from sparsemodel.certificates import certify
+
     return certify(
         form,
         outcome.x,
@@ -271,5 +274,6 @@ def _at_hand(
         duals=outcome.duals,
         backend=backend,
         history=outcome.history,
-        relax=False,
+        time_limit=time_limit,
+        relax=relax,
     )
