@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.arguments import taking_only_its_own
-from sparsemodel.certificates.arithmetic.multipliers import priced
+from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem, condensed, uncondensed
+from sparsemodel.certificates.arithmetic.multipliers import dualised
 from sparsemodel.certificates.arithmetic.products import with_products_alone
 from sparsemodel.certificates.arithmetic.readings import forget
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, TWICE
-from sparsemodel.certificates.arithmetic.tall import Survey, plain_survey, survey
 from sparsemodel.certificates.dual_bounds.bound import Bound
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import named
 from sparsemodel.certificates.dual_bounds.witness import evaluate
@@ -165,33 +165,33 @@ def _verify(
         forget(term.design)
     # Dual points that are in the file are points of the rows: those are read.
     if all(a is None for a in c.witness.duals):
-        seen = survey(form, c.x)
+        problem = condensed(form, c.x)
         try:
-            return _derived(c, seen, names, cross_check)
+            return _derived(c, problem, names, cross_check)
         except CertificateError:
-            if not seen.condensed:
+            if not problem.condensed:
                 raise  # else rows decide what sums may have rounded away
-    return _derived(c, plain_survey(form, c.x), names, cross_check)
+    return _derived(c, uncondensed(form, c.x), names, cross_check)
 
 
 def _derived(
-    c: Certificate, seen: Survey, names: Sequence[str] | None, cross_check: bool
+    c: Certificate, problem: CertifiedProblem, names: Sequence[str] | None, cross_check: bool
 ) -> Verification:
     """Derive every line again, and compare."""
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
 
     lines: list[tuple[str, str]] = []
-    form = seen.form
-    _same_problem(c, form, seen.fingerprints)
+    form = problem.form
+    _same_problem(c, form, problem.fingerprints)
     lines.append(("problem", "the same data, loss, ridge and constraints"))
-    seen = priced(seen, c.witness.multipliers)
-    searched, at_point, below = c.proof is not None, seen.at_point, seen.below
-    inner = within(below, c.witness.bounds, at_point, seen.priced)
+    problem = dualised(problem, c.witness.multipliers)
+    searched, at_point, below = c.proof is not None, problem.at_point, problem.minorant
+    inner = within(below, c.witness.bounds, at_point, problem.undualised)
     if c.witness.bounds is not None:
         lines.append(("witness.bounds", c.witness.bounds.statement))
     bound = _bound(c, below, inner)
     found = derive(
-        seen,
+        problem,
         c.x,
         bound,
         c.witness,
