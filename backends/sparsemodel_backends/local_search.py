@@ -30,9 +30,9 @@ from sparsemodel.numerics import (
     insertions,
     removal_costs,
     removal_order,
-    share_left,
     support_units,
     top_k,
+    unexplained,
 )
 
 _NEGLIGIBLE = 1e-11
@@ -212,7 +212,7 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
         units = support_units(sparsity, point.support)
         room = min(sparsity.budget, sparsity.units) - units.size
         # Loose solves are relative to the gradient at zero, which is large beside the one here.
-        tol = _ROUGH * share_left(objective, point)
+        tol = _ROUGH * unexplained(objective, point)
         if room > 0:
             following = self._added(objective, state, context, units, room, tol)
             if following is not None and _falls(objective, point, following, threshold):

@@ -31,10 +31,7 @@ from sparsemodel.numerics.exchange.support_factor import SupportFactor, exactly_
 from sparsemodel.numerics.exchange.swaps import (
     first_improvement,
     insertions,
-    observations,
     removal_order,
-    share_left,
-    telling,
 )
 from sparsemodel.numerics.exchange.trials import ExchangeTrials
 from sparsemodel.numerics.minimisers.feasible import feasible_start, inside, satisfied
@@ -50,6 +47,11 @@ from sparsemodel.numerics.objectives.regression import (
     predictions,
 )
 from sparsemodel.numerics.objectives.ridged import RidgedObjective
+from sparsemodel.numerics.objectives.validity import (
+    many_rows,
+    observations,
+    unexplained,
+)
 from sparsemodel.numerics.support.hard_threshold import (
     best_units,
     expansion,
@@ -108,6 +110,7 @@ __all__ = [
     "insertion_scores",
     "insertions",
     "inside",
+    "many_rows",
     "margins",
     "mean_curvature",
     "minimise_on_support",
@@ -132,11 +135,10 @@ __all__ = [
     "select",
     "select_scores",
     "separation",
-    "share_left",
     "shrink_dual",
     "support_units",
-    "telling",
     "top_k",
+    "unexplained",
     "unpenalised_free",
     "weighted",
 ]

@@ -12,7 +12,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import verify
 from sparsemodel.certificates.arithmetic.condensed import condensed
-from sparsemodel.certificates.arithmetic.in_passing import rows_read
+from sparsemodel.certificates.arithmetic.file_statistics import rows_with_statistics
 from sparsemodel.certificates.arithmetic.products import column_norms, predictions
 from sparsemodel.certificates.arithmetic.readings import forget, read_once
 from sparsemodel.certificates.statements.fingerprint import block_fingerprints
@@ -203,7 +203,7 @@ def test_fingerprint_and_norms_come_with_the_predictions(tmp_path, dtype, change
     x = np.append(np.arange(P) % 3.0, 1.0)
     again = np.memmap(tmp_path / "A.bin", dtype=dtype, mode="r+", shape=A.shape)
     size = 1000  # not a multiple of what is hashed together
-    for rows, _ in rows_read(design, size):
+    for rows, _ in rows_with_statistics(design, size):
         if changed and rows.start > 0:
             again[0, 0] += 1.0  # read already
             again.flush()

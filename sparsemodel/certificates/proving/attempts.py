@@ -30,8 +30,8 @@ from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
 from sparsemodel.certificates.proving.bounder import NodeBounder
 from sparsemodel.certificates.proving.compiling import BOUNDS, compilable, loadable
 from sparsemodel.certificates.proving.dual.part import DualPart
+from sparsemodel.certificates.proving.dual.shared import few_supports, loose_coordinates, objections
 from sparsemodel.certificates.proving.dual.subproblem import in_memory
-from sparsemodel.certificates.proving.dual.world import few_supports, loose_coordinates, objections
 from sparsemodel.certificates.proving.gram import part as gram
 from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic

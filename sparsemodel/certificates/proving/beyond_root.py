@@ -16,7 +16,7 @@ from sparsemodel.certificates.dual_bounds.bound import Bound
 from sparsemodel.certificates.dual_bounds.bound_search import Candidate
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import named
 from sparsemodel.certificates.dual_bounds.root import known_candidates
-from sparsemodel.certificates.proving.dual.world import few_supports
+from sparsemodel.certificates.proving.dual.shared import few_supports
 from sparsemodel.certificates.proving.gram.searchable import objections
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.proving.records.searches import SEARCHED, searched

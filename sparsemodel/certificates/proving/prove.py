@@ -31,7 +31,7 @@ from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
 from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
 from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, resumed, root_slopes
 from sparsemodel.certificates.proving.compiling import NODES, loadable
-from sparsemodel.certificates.proving.dual.world import loose_coordinates
+from sparsemodel.certificates.proving.dual.shared import loose_coordinates
 from sparsemodel.certificates.proving.gram.searchable import (
     every_slope,
     fixed_slopes,

@@ -17,9 +17,10 @@ from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
 from sparsemodel.numerics.exchange.quadratics.runners_up import minimised_in
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.side_by_side import lowest_first, side_by_side
-from sparsemodel.numerics.exchange.swaps import Known, share_left, steady
+from sparsemodel.numerics.exchange.swaps import CachedSolver
 from sparsemodel.numerics.exchange.trials import ExchangeTrials
 from sparsemodel.numerics.objectives.regression import RegressionObjective
+from sparsemodel.numerics.objectives.validity import bounded_curvature, unexplained
 from sparsemodel.progress import counted
 
 _NARROW, _WIDE, _EACH, _PRICES = 2, 12, 1, 2**20
@@ -74,7 +75,7 @@ class _Size:
     """The best support, when nothing beside it was found to be lower."""
     perturbed: bytes | None = None
     told: bool = False
-    """Whether leaps cost so much that no other support is worth looking for."""
+    """Whether double exchanges cost so much that no other support is worth looking for."""
 
 
 @final
@@ -103,7 +104,7 @@ class SupportsAlongK:
         over: Callable[[], bool],
     ) -> None:
         self._objective, self._over = objective, over
-        self._restricted = Known(objective, restricted)
+        self._restricted = CachedSolver(objective, restricted)
         self._trials = ExchangeTrials(objective, self._restricted, _CHILDREN, over)
         self._models = self._trials.models
         self._rng = np.random.default_rng(0)
@@ -159,7 +160,7 @@ class SupportsAlongK:
 
     def _few_ends(self, here: _Size) -> bool:
         """Return whether searches from perturbations ended at few supports."""
-        return len(here.ends) <= (_FEW if steady(self._objective) else _FEWER)
+        return len(here.ends) <= (_FEW if bounded_curvature(self._objective) else _FEWER)
 
     # ---- sweeps ------------------------------------------------------------------------------
 
@@ -290,7 +291,7 @@ class SupportsAlongK:
     def _take(self, size: int, support: IntArray, start: Point) -> bool:
         """Minimise on a support of the objective, keep that if it is lower, and return if so."""
         here, objective = self._sizes[size], self._objective
-        tol = _ROUGH * share_left(objective, start)
+        tol = _ROUGH * unexplained(objective, start)
         point = self._restricted(objective, support, start, tol=tol)
         before = here.best
         if before is not None:

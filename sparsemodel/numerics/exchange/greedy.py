@@ -20,7 +20,7 @@ from sparsemodel.numerics.curvatures.curvature import full_diagonal
 from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.removal import removal_costs
 from sparsemodel.numerics.exchange.support_factor import SupportFactor, has_common_hessian
-from sparsemodel.numerics.exchange.swaps import share_left
+from sparsemodel.numerics.objectives.validity import unexplained
 from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.thresholding import thresholded
 from sparsemodel.numerics.support.units import gradient_scores, insertion_scores, support_units
@@ -250,7 +250,7 @@ def grown(
         inside = point.support[counted[point.support]]
         if (room := most - inside.size) <= 0:
             break
-        left = share_left(objective, point)
+        left = unexplained(objective, point)
         if left < 0.5 * measured:  # curvatures change with the value
             diagonal = full_diagonal(objective, point, for_ranking=True)
             measured = left

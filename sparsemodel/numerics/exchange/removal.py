@@ -51,14 +51,14 @@ def groups_alike(across: FloatArray, blocks: FloatArray, units: IntArray, least:
     return bool(np.any(np.linalg.norm(likely, ord=2, axis=(1, 2)) > least))
 
 
-def clear_from(likeness: float) -> float:
+def clear_from(correlation: float) -> float:
     """Return how many times what another gains a chosen unit is worth where a support stands out.
 
     By how much its members are correlated with those outside at most; infinite where they could
     stand in each other's place. A wrong member resembles the right one, or a few of them do each
     other.
     """
-    return next((times for most, times in _CLEAR if likeness <= most), np.inf)
+    return next((times for most, times in _CLEAR if correlation <= most), np.inf)
 
 
 def with_cheapest_replaced(now: Exchanges, many: int, price: float, refresh: int) -> Exchanges:
