@@ -52,16 +52,15 @@ from sparsemodel.numerics.objectives.validity import (
     observations,
     unexplained,
 )
-from sparsemodel.numerics.support.hard_threshold import (
+from sparsemodel.numerics.support.projection import project, pruned, relaxed_budget
+from sparsemodel.numerics.support.segments import as_sequence, best_segments
+from sparsemodel.numerics.support.selection import (
     best_units,
     expansion,
-    hard_threshold,
     select,
     select_scores,
     top_k,
 )
-from sparsemodel.numerics.support.projection import project, pruned, relaxed_budget
-from sparsemodel.numerics.support.segments import as_sequence, best_segments
 from sparsemodel.numerics.support.thresholding import (
     Threshold,
     armijo_step,
@@ -105,7 +104,6 @@ __all__ = [
     "forward_backward_path",
     "full_diagonal",
     "gradient_scores",
-    "hard_threshold",
     "hessian_columns",
     "insertion_scores",
     "insertions",

@@ -18,8 +18,8 @@ from sparsemodel.numerics.budget import budget
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
 from sparsemodel.numerics.curvatures.step_lengths import normalised_step
 from sparsemodel.numerics.exchange.removal import removal_costs
-from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.projection import project
+from sparsemodel.numerics.support.selection import top_k
 from sparsemodel.numerics.support.units import insertion_scores, support_units
 
 _NEGLIGIBLE = 1e-12

@@ -6,7 +6,7 @@ import numpy as np
 
 from sparsemodel.interfaces import NormBound, Objective, Point
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
-from sparsemodel.numerics.support.hard_threshold import select
+from sparsemodel.numerics.support.selection import select
 
 
 def restricted_smoothness(

@@ -21,7 +21,7 @@ from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.removal import removal_costs
 from sparsemodel.numerics.exchange.support_factor import SupportFactor, has_common_hessian
 from sparsemodel.numerics.objectives.validity import unexplained
-from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.support.selection import top_k
 from sparsemodel.numerics.support.thresholding import thresholded
 from sparsemodel.numerics.support.units import gradient_scores, insertion_scores, support_units
 

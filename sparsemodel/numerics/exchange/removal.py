@@ -8,7 +8,7 @@ from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point
 from sparsemodel.numerics.curvatures.curvature import cheap_columns, full_diagonal
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT
-from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.support.selection import top_k
 from sparsemodel.numerics.support.units import insertion_scores, support_units
 
 _LOOKED = 96

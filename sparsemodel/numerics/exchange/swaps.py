@@ -22,7 +22,7 @@ from sparsemodel.numerics.curvatures.curvature import cheap_columns
 from sparsemodel.numerics.exchange.quadratic_swaps import QuadraticSwaps, Swap
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT, factored
 from sparsemodel.numerics.objectives.validity import observations, unexplained
-from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.support.selection import top_k
 from sparsemodel.numerics.support.units import insertion_scores
 
 _SCREENED = 4

@@ -14,7 +14,7 @@ from sparsemodel.numerics.exchange.quadratics.perturbations import places_of, pr
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.removal import clear_from
 from sparsemodel.numerics.minimisers.few_columns import safe_inverses
-from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.support.selection import top_k
 
 _EXCHANGES = 3
 """How many exchanges away supports are, at most."""

@@ -27,7 +27,7 @@ from sparsemodel.numerics.exchange.quadratics.runners_up import (
     runners_up,
 )
 from sparsemodel.numerics.exchange.removal import of_size_beside, with_cheapest_replaced
-from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.support.selection import top_k
 
 _DOUBTFUL = 1e-7
 """A gain below this fraction is computed anew before it is used."""
