@@ -32,7 +32,7 @@ from sparsemodel.certificates.precision_matrices.verify_precision import verify_
 from sparsemodel.certificates.proving.records.replay import checked, tree_bound
 from sparsemodel.certificates.proving.records.searches import NOTHING, SEARCHED, searched
 from sparsemodel.certificates.statements.certificate import WRITERS_OWN, Certificate
-from sparsemodel.certificates.statements.claims import Claim
+from sparsemodel.certificates.statements.claims import REPRODUCED, Claim
 from sparsemodel.certificates.statements.comparison import (
     Verification,
     require,
@@ -53,8 +53,6 @@ from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel.progress import showing
 from sparsemodel.threads import small_work
 
-_RELATIVE = 1e-9
-"""How far two computations of the same quantity may differ, as another machine rounds otherwise."""
 _SHOWN = 0.02
 """Share by which an allowance may differ: two of its digits are printed."""
 _NAMED = 3
@@ -245,7 +243,7 @@ def _bound_matches(c: Certificate, found: Statement, evaluated: Bound) -> None:
             f"{short(evaluated.value)}. Run the proof again on the data to check it."
         )
     if bound.finite and math.isfinite(c.bound):
-        reach = slack + _RELATIVE * (abs(bound.value) + abs(found.null_value - bound.value))
+        reach = slack + REPRODUCED * (abs(bound.value) + abs(found.null_value - bound.value))
         same = c.bound <= evaluated.value + slack
         same = same and (_one_sided(c) or c.bound >= bound.value - reach)
     else:
@@ -397,4 +395,4 @@ def _close(one: float, two: float) -> bool:
         return True
     if not (math.isfinite(one) and math.isfinite(two)):
         return False
-    return abs(one - two) <= _RELATIVE * max(abs(one), abs(two), 1e-300)
+    return abs(one - two) <= REPRODUCED * max(abs(one), abs(two), 1e-300)

@@ -19,9 +19,10 @@ from sparsemodel.numerics.duality import (
     unpenalised_free,
     weighted,
 )
-from sparsemodel.numerics.exchange.greedy import GreedySupport
+from sparsemodel.numerics.exchange.greedy import LAYERS, GreedySupport
 from sparsemodel.numerics.exchange.models import quadratic_of
 from sparsemodel.numerics.exchange.quadratic_swaps import QuadraticSwaps, Swap
+from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE
 from sparsemodel.numerics.exchange.quadratics.beam import SupportBeam
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
@@ -69,6 +70,8 @@ from sparsemodel.numerics.support.thresholding import (
 from sparsemodel.numerics.support.units import gradient_scores, insertion_scores, support_units
 
 __all__ = [
+    "LAYERS",
+    "NEGLIGIBLE",
     "Batch",
     "Dual",
     "ExchangeSearch",

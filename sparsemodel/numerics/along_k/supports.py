@@ -12,6 +12,7 @@ from sparsemodel.interfaces import IntArray, Objective, Point, RestrictedSolver
 from sparsemodel.numerics.exchange.lines import lines_of
 from sparsemodel.numerics.exchange.models import EXACTLY
 from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, descend_abreast
+from sparsemodel.numerics.exchange.quadratics.beam import CHILDREN
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
 from sparsemodel.numerics.exchange.quadratics.runners_up import minimised_in
@@ -26,8 +27,6 @@ from sparsemodel.progress import counted
 _NARROW, _WIDE, _EACH, _PRICES = 2, 12, 1, 2**20
 """Supports of a size that are continued, at least, at most and for each different end of searches
 from perturbations, and numbers of a table of prices of all."""
-_CHILDREN = 3
-"""Changes that each support is continued by."""
 _JUDGED = 12
 """Supports of a size that are judged where none is known yet."""
 _SWEEPS, _CHANGES = 4, 30
@@ -105,7 +104,7 @@ class SupportsAlongK:
     ) -> None:
         self._objective, self._over = objective, over
         self._restricted = CachedSolver(objective, restricted)
-        self._trials = ExchangeTrials(objective, self._restricted, _CHILDREN, over)
+        self._trials = ExchangeTrials(objective, self._restricted, CHILDREN, over)
         self._models = self._trials.models
         self._rng = np.random.default_rng(0)
         origin = objective.origin()
@@ -194,7 +193,7 @@ class SupportsAlongK:
             model = self._model(size)
             batch, found = _stacked(model, supports), {}
             costs = batch.removals()
-            cheapest = np.argsort(costs, axis=1)[:, :_CHILDREN]
+            cheapest = np.argsort(costs, axis=1)[:, :CHILDREN]
             for a, members in enumerate(batch.members):
                 for slot in cheapest[a]:
                     fewer = np.sort(np.delete(members, slot)).tobytes()
@@ -211,7 +210,7 @@ class SupportsAlongK:
         model = self._model(size - 1)
         batch, found = _stacked(model, supports), {}
         gains = batch.insertions()
-        best = np.argsort(-gains, axis=1)[:, :_CHILDREN]
+        best = np.argsort(-gains, axis=1)[:, :CHILDREN]
         for a, members in enumerate(batch.members):
             for into in best[a]:
                 if gains[a, into] > NEGLIGIBLE * batch.explained[a]:

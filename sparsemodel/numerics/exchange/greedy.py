@@ -47,7 +47,7 @@ _PROMISING, _GROUPS = 50, 20
 """Units, or groups, that one draws from: of 60 problems with 50 groups 5 end too high, 12 with all
 groups."""
 
-_LAYERS = 30
+LAYERS = 30
 """A thirtieth of the room is filled at a time, so that blocks become single units at the end."""
 
 
@@ -255,7 +255,7 @@ def grown(
             diagonal = full_diagonal(objective, point, for_ranking=True)
             measured = left
         scores = insertion_scores(objective, point, diagonal, for_ranking=True)
-        best = top_k(scores, max(1, room // _LAYERS))
+        best = top_k(scores, max(1, room // LAYERS))
         best = np.flatnonzero(counted)[best[scores[best] > 0.0]]
         more = minimised_on(np.union1d(inside, best), point)
         if not better(more, point):

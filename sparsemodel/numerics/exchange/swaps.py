@@ -20,6 +20,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics.curvatures.curvature import cheap_columns
 from sparsemodel.numerics.exchange.quadratic_swaps import QuadraticSwaps, Swap
+from sparsemodel.numerics.minimisers.few_columns import INDEPENDENT
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT, factored
 from sparsemodel.numerics.objectives.validity import observations, unexplained
 from sparsemodel.numerics.support.selection import top_k
@@ -27,8 +28,6 @@ from sparsemodel.numerics.support.units import insertion_scores
 
 _SCREENED = 4
 """Insertions that are priced by a model for each that is re-solved."""
-_INDEPENDENT = 1e-9
-"""Fraction of its square norm that a column must keep to be worth adding."""
 _DOUBTED = 5.0
 """How many times farther from what a model promised the next insertion may gain than the last."""
 _KEPT, _NUMBERS, _AS_EXACT = 64, 2**22, 2.0
@@ -139,7 +138,7 @@ def _modelled(
     left = own - np.array([column @ projected(column) for column in cross.T])
     squares = known if diagonal is None else known * diagonal[units]
     gains = np.zeros_like(known)
-    np.divide(squares, left, out=gains, where=left > _INDEPENDENT * own)
+    np.divide(squares, left, out=gains, where=left > INDEPENDENT * own)
     return gains
 
 

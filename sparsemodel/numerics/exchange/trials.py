@@ -12,6 +12,7 @@ import numpy as np
 from sparsemodel.interfaces import IntArray, Objective, Point, RestrictedSolver, priced
 from sparsemodel.numerics.exchange import greedy, swaps
 from sparsemodel.numerics.exchange.models import EXACTLY, ExchangeModels
+from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE
 from sparsemodel.numerics.exchange.quadratics.rounds import (
     Rounds,
     markedly_lower,
@@ -24,8 +25,6 @@ from sparsemodel.numerics.exchange.side_by_side import RANKED, lowest_first, sid
 from sparsemodel.numerics.objectives import validity
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 
-_NEGLIGIBLE = 1e-11
-"""A decrease below this fraction of the objective's range is rounding."""
 _ROUGH, _COARSE = 1e-4, 0.03
 """Accuracy of the restricted minimisations that only compare supports, and that fill one, beside
 what is left of the objective: where classes are nearly separable, gradients are small."""
@@ -322,7 +321,7 @@ class ExchangeTrials:
         size = max(abs(old.value), abs(self._origin - old.value))
         if not np.isfinite(size):
             return not self._worth(old) <= self._worth(new)
-        return self._worth(old) - self._worth(new) > _NEGLIGIBLE * size
+        return self._worth(old) - self._worth(new) > NEGLIGIBLE * size
 
     def _many_changes(self, point: Point) -> tuple[Point | None, bool]:
         """Return the minimiser where a descent in the model ends, None if that is no better.

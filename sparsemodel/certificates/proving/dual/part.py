@@ -22,6 +22,7 @@ from sparsemodel.certificates.dual_bounds.diagonal_shift import (
 )
 from sparsemodel.certificates.dual_bounds.witness import extracted
 from sparsemodel.certificates.proving.bounder import (
+    COPIED,
     Aim,
     Finished,
     NodeBounder,
@@ -46,9 +47,6 @@ _SHRINK = 0.7
 
 _AGAIN = 0.9
 """The same where every node is a problem of its own anyway."""
-
-_COPY = 0.5
-"""A node's children have a smaller part when this share of its units (or less) is left."""
 
 _LITTLE = 0.1
 """Share of what there is to prove below which a minimum without limit is not sought again soon."""
@@ -367,7 +365,7 @@ class DualPart(NodeBounder):
     def copied(self, node: Node) -> DualPart | None:
         """Return the part on the units that are left where they are much fewer; else None."""
         out = node.status == OUT
-        if self._fast is not None or int(out.sum()) < (1.0 - _COPY) * out.size:
+        if self._fast is not None or int(out.sum()) < (1.0 - COPIED) * out.size:
             return None
         part = self._reduced(np.where(out, OUT, UNDECIDED))
         part._ready = True  # its nodes are problems of their own, as they were

@@ -40,9 +40,6 @@ _VANISHING = 1e-16
 _SHRINK = 0.8
 """Curvature is taken out again when this share of the undecided units (or less) is left."""
 
-_COPY = 0.5
-"""Nodes get a smaller matrix when this share of its columns (or less) is left."""
-
 
 @final
 class GramPart(NodeBounder):
@@ -358,7 +355,7 @@ class GramPart(NodeBounder):
         """Return the part on the columns that are left where they are much fewer; else None."""
         alive = node.status != OUT
         stage = self._stage
-        if stage is None or int(alive.sum()) > _COPY * alive.size:
+        if stage is None or int(alive.sum()) > COPIED * alive.size:
             return None
         keep = np.ones(self._active.size, dtype=bool)
         keep[self._places[~alive]] = False
