@@ -13,7 +13,7 @@ from sparsemodel.certificates.arithmetic.multipliers import refutation
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, U
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.dual_bounds.gains import merged
-from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder, Relaxed
+from sparsemodel.certificates.proving.bounder import COPIED, Aim, Finished, NodeBounder, Relaxed
 from sparsemodel.certificates.proving.bounder import Stage as Recorded
 from sparsemodel.certificates.proving.gram.enumeration import LIMIT as FEW
 from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies, enumerate_supports
