@@ -127,6 +127,25 @@ def test_bounds_hold_over_all_supports() -> None:
     assert closed > 30
 
 
+def test_bounds_by_curvature_for_one_support_hold() -> None:
+    """Also below the cutoff of a search, and for supports that are not the best."""
+    rng, finite = np.random.default_rng(4), 0
+    for _ in range(120):
+        root = rng.standard_normal((30, 6)) / np.sqrt(30.0)
+        matrix, slopes, k = root.T @ root + 0.2 * np.eye(6), rng.standard_normal(6), 2
+        part = Part(matrix, slopes, 1.0, k, np.arange(6), np.zeros(6), 6)
+        values = {}
+        for some in combinations(range(6), k):
+            on = np.array(some)
+            _, values[some] = part.minimised(on)
+        for some, value in values.items():
+            x, _ = part.minimised(np.array(some))
+            bound = part.holds(np.array(some), x, value, min(values.values()) - 0.01)
+            assert bound <= min(values.values())
+            finite += np.isfinite(bound)
+    assert finite > 20
+
+
 def test_bounds_of_relaxations_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no curvature is chosen for a support, parts are fixed, divided and looked at."""
     monkeypatch.setattr(short, "bounded_at_once", lambda *given: None)
