@@ -9,14 +9,14 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.multipliers import priced
-from sparsemodel.certificates.arithmetic.tall import survey
+from sparsemodel.certificates.arithmetic.condensed import condensed
+from sparsemodel.certificates.arithmetic.multipliers import dualised
 from sparsemodel.certificates.certify import INTERRUPTED, assemble
 from sparsemodel.certificates.dual_bounds.bound import Bound
 from sparsemodel.certificates.dual_bounds.bound_search import Candidate
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import named
 from sparsemodel.certificates.dual_bounds.root import known_candidates
-from sparsemodel.certificates.proving.dual.world import few_supports
+from sparsemodel.certificates.proving.dual.shared import few_supports
 from sparsemodel.certificates.proving.gram.searchable import objections
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.proving.records.searches import SEARCHED, searched
@@ -174,14 +174,14 @@ def _of_the_point(
     names: Sequence[str] | None,
 ) -> Certificate:
     """Return what the search proves about the point, having found a better one."""
-    seen = priced(survey(form, certificate.x), proof.witness.multipliers)
+    problem = dualised(condensed(form, certificate.x), proof.witness.multipliers)
     bound, box = Bound(proof.bound, 0.0, SEARCHED), proof.witness.bounds
-    if box is not None and seen.at_point.upper > box.level:
+    if box is not None and problem.at_point.upper > box.level:
         return certificate  # the bounds rest on the better point, which is in no file
     bound = named(bound, box)
     tree = None if proof.proof is None else proof.proof["tree"]
     found = assemble(
-        seen,
+        problem,
         certificate.x,
         Candidate(proof.witness, bound, proof.bound_source),
         names=names,

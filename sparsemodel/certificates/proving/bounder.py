@@ -10,6 +10,9 @@ from typing import Any, final
 from sparsemodel.certificates.proving.node import K_ALONE, Minorant, Node
 from sparsemodel.interfaces import Cardinality, FloatArray, IntArray
 
+COPIED = 0.5
+"""Share of the units that are left up to which the children of a node get a smaller part."""
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from sparsemodel.certificates.arithmetic.multipliers import refutation
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, U
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.dual_bounds.gains import merged
-from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder, Relaxed
+from sparsemodel.certificates.proving.bounder import COPIED, Aim, Finished, NodeBounder, Relaxed
 from sparsemodel.certificates.proving.bounder import Stage as Recorded
 from sparsemodel.certificates.proving.gram.enumeration import LIMIT as FEW
 from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies, enumerate_supports
@@ -39,9 +39,6 @@ _VANISHING = 1e-16
 
 _SHRINK = 0.8
 """Curvature is taken out again when this share of the undecided units (or less) is left."""
-
-_COPY = 0.5
-"""Nodes get a smaller matrix when this share of its columns (or less) is left."""
 
 
 @final
@@ -358,7 +355,7 @@ class GramPart(NodeBounder):
         """Return the part on the columns that are left where they are much fewer; else None."""
         alive = node.status != OUT
         stage = self._stage
-        if stage is None or int(alive.sum()) > _COPY * alive.size:
+        if stage is None or int(alive.sum()) > COPIED * alive.size:
             return None
         keep = np.ones(self._active.size, dtype=bool)
         keep[self._places[~alive]] = False
