@@ -122,7 +122,7 @@ class Exchange(IterativeBackend[ExchangeState]):
 
     Notes
     -----
-    *How plans are chosen* in the documentation has the numbers of most of these rules.
+    The numbers are constants in the code, most with the measurement behind them.
 
     **Cost**, of quadratics without constraints. The first support takes at most ``k`` passes (one
     product of matrices if all of ``H`` is formed), a column that enters for the first time half a

@@ -101,21 +101,18 @@ class Problem(Declaration):
             None chooses automatically. Otherwise the name of a backend, a backend such as
             ``sm.backends.NHTP(tol=1e-10)``, or a plan such as ``"nhtp > local_search | omp"``
             (``>`` hands the point to the next stage, ``|`` starts from zero, and the best point is
-            returned). It is never replaced by another backend; if it cannot solve the problem,
-            an error says why.
+            returned). It is never replaced by another backend.
         start
             The starting point: an array for the problem's one variable, a mapping from variables to
             arrays, or ``"value"`` for the variables' present values. None starts from zero. If
             the number of nonzeros is minimised, it is used wherever it satisfies the limit.
         effort
             How long a search continues without improvement. ``"high"`` also runs searches that are
-            expected to take more than five seconds, and tries a short proof for small squared
-            losses unless there is a time limit.
+            expected to take more than five seconds, and tries a short proof of squared losses.
         seed
             Seed of the backends that draw random numbers.
         time_limit
-            Seconds after which the best point so far is returned. With a limit the search
-            continues longer than without.
+            Seconds after which the best point is returned; a search goes on longer than without.
         max_iter
             Iteration limit, in place of the backend's own.
         verbose
@@ -127,6 +124,11 @@ class Problem(Declaration):
         -------
         Solution
             Also kept as :attr:`solution`.
+
+        Raises
+        ------
+        UnsupportedProblemError, InfeasibleError, UnboundedError, SeparableDataError
+            When no backend applies, no feasible point is found, or there is no minimiser.
 
         Examples
         --------
@@ -354,8 +356,7 @@ class Problem(Declaration):
             Seconds, at most half of them for a first solve; None for no limit. Compiling code, in
             the first proof after the installation, is not counted.
         verbose
-            Write a table to standard error while it runs: time, nodes, open nodes, best objective,
-            best bound, gap.
+            Write a table of time, nodes, objective and bound to standard error while it runs.
         resume
             The certificate of an earlier proof, or its ``.json`` file. Its nodes are evaluated
             again but not searched again; ``gap`` must not be smaller than the earlier one.

@@ -179,7 +179,7 @@ def _directions(objective: OfRegression, point: Point) -> list[FloatArray]:
 def _unbounded(objective: OfRegression, point: Point) -> UnboundedError | InfeasibleError:
     here = isinstance(objective, RegressionObjective)
     if here and (outside := misplaced(objective.form, point)):
-        return InfeasibleError(outside)
+        return InfeasibleError(outside + in_time())
     what = " + ".join(sorted({term.loss.name for term in objective.form.terms}))
     if not np.isfinite(objective.infimum()):
         return UnboundedError(
