@@ -11,6 +11,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import certify, verify
+from sparsemodel.certificates.dual_bounds import bound_search
 from sparsemodel.certificates.proving import beyond_root, compiling
 from sparsemodel.certificates.proving.gram.kernels import node_compiled
 from sparsemodel.interfaces import DataError
@@ -93,6 +94,29 @@ def test_nodes_end_it_and_not_the_clock(loss: Any, monkeypatch: pytest.MonkeyPat
     assert certificate.search["nodes"] == 8
     assert certificate.search["ended"] == "the search was to be short"
     assert solution.bound == certificate.bound < certificate.upper * (1.0 - 1e-2)
+
+
+def test_relaxations_that_take_long_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "when_read", lambda *given: None)
+    assert hard().certify().claim.optimal
+    monkeypatch.setattr(beyond_root, "_RELAXATIONS", 1.0)
+    assert not hard().certify().claim.optimal
+
+
+def test_the_root_is_relaxed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    relaxed: list[str] = []
+    relax = bound_search.relax_extracted
+
+    def counted(form: Any, *given: Any, **options: Any) -> Any:
+        relaxed.append("data" if form.box is None else "box")
+        return relax(form, *given, **options)
+
+    monkeypatch.setattr(bound_search, "relax_extracted", counted)
+    monkeypatch.setattr(beyond_root, "nodes_of", lambda form: 1)
+    monkeypatch.setattr(compiled, "when_read", lambda *given: None)
+    assert not hard().certify().claim.optimal
+    assert relaxed
+    assert len(relaxed) == len(set(relaxed))
 
 
 def test_a_certificate_comes_to_the_bound_of_a_short_proof(monkeypatch: pytest.MonkeyPatch) -> None:

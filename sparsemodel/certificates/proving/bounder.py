@@ -151,6 +151,11 @@ class NodeBounder(ABC):
         """Return the seconds that compiling took, which do not count as search."""
         return 0.0
 
+    @property
+    def operations(self) -> float:
+        """Return about how many operations relaxations took so far, where they are counted."""
+        return 0.0
+
 
 def goal_of(node: Node, aim: Aim) -> Any:
     """Return when a relaxation with a value and a bound is solved well enough."""

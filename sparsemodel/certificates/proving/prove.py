@@ -190,7 +190,7 @@ def prove(
     )
     found, again = attempted(task, quick), None
     if found.search.gives_up and not (found.interrupted or sloped):
-        again = _with_slopes(problem, found, began, time_limit, names, backend, history)
+            again = _with_slopes(problem, found, began, time_limit, known, names, backend, history)
         if again is not None and again.relative_gap <= gap:
             return again
         found = resumed(found, None if again is None else again.x)
@@ -205,7 +205,7 @@ def _with_slopes(
     problem: CertifiedProblem, found: Attempt, began: float, time_limit: float | None, *words: Any
 ) -> Certificate | None:
     """Return a proof whose parts have multipliers of their own; None where none is."""
-    task, (names, backend, history) = found.task, words
+    task, (known, names, backend, history) = found.task, words
     try:
         return prove(
             problem.form,
@@ -217,6 +217,7 @@ def _with_slopes(
             backend=backend,
             history=history,
             progress=task.progress,
+            known=known,
             sloped=True,
         )
     except UnsupportedProblemError:

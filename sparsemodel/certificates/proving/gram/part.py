@@ -105,6 +105,11 @@ class GramPart(NodeBounder):
         """Return the seconds that compiling took."""
         return self._gram.delay
 
+    @property
+    def operations(self) -> float:
+        """Return about how many operations relaxations took so far."""
+        return self._gram.operations
+
     def at_start(self, node: Node, aim: Aim) -> Relaxed | None:
         """Return what the start itself proves, O(p k)."""
         stage = self._staged(aim.deadline)
@@ -235,7 +240,7 @@ class GramPart(NodeBounder):
         problem = NodeProblem(
             q, linear, constant, d, lower, upper, status, most, each, prices, floor
         )
-        start, solve = np.clip(start, lower, upper), self._gram.compiled()
+        start, solve = np.clip(start, lower, upper), self._gram.solved
         if stage.matrix is None:
             return on_few(solve, stage, problem, start, hint, limits)
         w, t, _, _, _ = solve(problem, start, hint, limits)
