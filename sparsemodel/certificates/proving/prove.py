@@ -190,7 +190,7 @@ def prove(
     )
     found, again = attempted(task, quick), None
     if found.search.gives_up and not (found.interrupted or sloped):
-            again = _with_slopes(problem, found, began, time_limit, known, names, backend, history)
+        again = _with_slopes(problem, found, began, time_limit, known, names, backend, history)
         if again is not None and again.relative_gap <= gap:
             return again
         found = resumed(found, None if again is None else again.x)
