@@ -91,7 +91,10 @@ def test_no_fresh_starts_where_a_smooth_loss_refuses_what_the_model_ranks_next()
     assert objective.work.factorizations == before, "nothing was minimised"
 
 
-@pytest.mark.parametrize(("seed", "known"), [(8, 0.18692658), (15, 0.10694905)])
+@pytest.mark.parametrize(
+    ("seed", "known"),
+    [(8, 0.18692658), pytest.param(15, 0.10694905, marks=pytest.mark.slow)],
+)
 def test_fresh_starts_follow_where_the_model_promises_what_the_objective_refuses(
     seed: int, known: float
 ) -> None:
@@ -110,7 +113,7 @@ def test_fresh_starts_follow_where_the_model_promises_what_the_objective_refuses
 @pytest.mark.parametrize(
     ("method", "m", "k", "seed"),
     [
-        ("grasp", 52, 13, 1),
+        pytest.param("grasp", 52, 13, 1, marks=pytest.mark.slow),
         pytest.param("iiht", 77, 13, 0, marks=pytest.mark.slow),
         ("iiht", 52, 10, 9),
     ],
