@@ -161,13 +161,13 @@ def test_large_supports_are_replaced_in_part_before_the_search_ends(scale: float
     search = ExchangeSearch(rows, linear, most=32)
     assert search.descend(10_000, lambda: False)
     before, all_of_it = search.gain, float(np.mean(y**2))
-    assert not search.swing(lambda: True), "the time is over"
-    assert search.swing(lambda: False)
+    assert not search.exchange_blocks(lambda: True), "the time is over"
+    assert search.exchange_blocks(lambda: False)
     assert all_of_it - search.gain < 0.7 * (all_of_it - before)
     found = A[:, search.support]
     left = float(np.mean((y - found @ np.linalg.lstsq(found, y, rcond=None)[0]) ** 2))
     assert all_of_it - search.gain == pytest.approx(left, rel=1e-6)
-    assert not search.swing(lambda: False)
+    assert not search.exchange_blocks(lambda: False)
     best = min(problem.solve(b).value for b in ("foba", "omp", "nhtp", "exchange:rounds=0"))
     assert problem.solve().value <= best * (1.0 + 1e-9)
 
