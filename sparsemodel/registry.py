@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Generic, TypeVar, final
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import (
     Backend,
     BackendUnavailableError,
@@ -207,7 +207,7 @@ def backend_class(name: str) -> type[Backend]:
     return _backends.get(name, "backend", BackendUnavailableError)
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def available_backends() -> tuple[PluginInfo, ...]:
     """Return every discovered backend, those of other packages included, and why one does not load.
 
@@ -246,7 +246,7 @@ def loss_class(name: str) -> type[DataFit]:
     return _losses.get(name, "loss", ModelError)
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def available_losses() -> tuple[PluginInfo, ...]:
     """Return every loss by name, those of other packages included, and why one does not load.
 

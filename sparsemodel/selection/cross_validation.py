@@ -12,7 +12,7 @@ from sparsemodel.interfaces import FloatArray, IntArray, NotSolvedError, Stop
 from sparsemodel.interfaces.numeric import random_numbers
 from sparsemodel.numerics.budget import sharing
 from sparsemodel.progress import counted
-from sparsemodel.selection.choice import Held, chosen_cell
+from sparsemodel.selection.choice import HeldOutLosses, chosen_cell
 from sparsemodel.selection.folds import Observed, fold_labels
 from sparsemodel.selection.path import PathPoint, Search
 
@@ -120,7 +120,7 @@ def cross_validate(
         losses[:, : reached[-1]],
         one_standard_error=one_standard_error,
         null=int(ks[0]) == 0,
-        held=Held.of(falls, observed[0].count * len(losses) / numbers.size)
+        held=HeldOutLosses.of(falls, observed[0].count * len(losses) / numbers.size)
         if falls and same
         else None,
     )

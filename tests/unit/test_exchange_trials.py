@@ -23,7 +23,7 @@ from sparsemodel.numerics import (
     minimise_on_support,
     minimise_restricted,
 )
-from sparsemodel.numerics.exchange import side_by_side
+from sparsemodel.numerics.exchange import batched_newton
 from sparsemodel.numerics.exchange.greedy import grown, thinned
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.support.thresholding import thresholded
@@ -359,11 +359,11 @@ def test_supports_that_are_judged_in_parts_share_one_reading_of_their_columns(
     objective = RegressionObjective(sm.Problem(goal, sm.card(w) <= 3).form)
     supports = np.array([[0, 1, 2], [0, 3, 4], [0, 5, 6], [1, 7, 8]])
     ask = (objective, np.inf, supports, np.zeros((4, 3)), np.arange(4.0))
-    whole = side_by_side.lowest_first(*ask)
+    whole = batched_newton.lowest_first(*ask)
     read, restrict = [], DenseDesign.restrict
     monkeypatch.setattr(DenseDesign, "restrict", lambda s, c: read.append(c.size) or restrict(s, c))
-    monkeypatch.setattr(side_by_side, "_AT_ONCE", 1)
-    parts = side_by_side.lowest_first(*ask)
+    monkeypatch.setattr(batched_newton, "_AT_ONCE", 1)
+    parts = batched_newton.lowest_first(*ask)
     np.testing.assert_array_equal(parts, whole)
     assert read == [9]
 

@@ -21,9 +21,9 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem
+from sparsemodel.certificates.arithmetic.dualised_rows import DualisedRows
 from sparsemodel.certificates.arithmetic.limits import ACTIVE, Limit, NormLimit, SpectrumLimit
 from sparsemodel.certificates.arithmetic.rounding import TINY, U
-from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.dual_bounds.witness import derivatives, from_point
 from sparsemodel.certificates.statements.certificate import Multipliers
 from sparsemodel.certificates.statements.numbers import (
@@ -94,7 +94,7 @@ def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
     spectra = [isinstance(norm, SpectrumLimit) for norm in norms]
     fits = fits and not np.any(mu[spectra])
     try:
-        slopes = RowPrices(rows).term(held.slopes)
+        slopes = DualisedRows(rows).term(held.slopes)
     except ValueError:
         fits = False
     every = np.concatenate([stiff, mu])
