@@ -197,7 +197,13 @@ def test_steps_beside_a_kink_are_shortened(gamma: float) -> None:
     assert found[0][np.argmin(values)].tolist() in lower[:2].tolist()
 
 
-@pytest.mark.parametrize(("seed", "known"), [(0, 0.1071241), (3, 0.1023143), (4, 0.0623374)])
+@pytest.mark.parametrize(
+    ("seed", "known"),
+    [
+        (4, 0.0623374),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in ((0, 0.1071241), (3, 0.1023143))),
+    ],
+)
 def test_losses_with_kinks_are_judged_beside_the_ends_of_smoothed_searches(
     seed: int, known: float
 ) -> None:

@@ -24,6 +24,7 @@ from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem
 from sparsemodel.certificates.arithmetic.dualised_rows import DualisedRows
 from sparsemodel.certificates.arithmetic.limits import ACTIVE, Limit, NormLimit, SpectrumLimit
 from sparsemodel.certificates.arithmetic.rounding import TINY, U
+from sparsemodel.certificates.arithmetic.scaling import scaling
 from sparsemodel.certificates.dual_bounds.witness import derivatives, from_point
 from sparsemodel.certificates.statements.certificate import Multipliers
 from sparsemodel.certificates.statements.numbers import (
@@ -33,7 +34,6 @@ from sparsemodel.certificates.statements.numbers import (
     rows_of,
 )
 from sparsemodel.certificates.statements.objective_interval import primal
-from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import (
     BoolArray,
@@ -154,11 +154,12 @@ def multipliers_at(
     rows, norms = _rows_of(form), norms_of(form)
     if form.matrix or not (rows.lower.size or norms):
         return None
+    other = scaling(form)
+    if other is not None:
+        form, x = other.form, other.start(x)
+        rows, norms = _rows_of(form), norms_of(form)
     sloped = sloped or any(isinstance(norm, SpectrumLimit) for norm in norms)
     whole = constraints_of(form) if sloped and norms else None
-    shifts = ShiftColumns.find(form)
-    if shifts is not None:
-        form, x = shifts.apply(form), shifts.carry(x)
     sizes = form.ridge.astype(np.float64, copy=True)
     for term in form.terms:
         if term.traits.square:

@@ -15,7 +15,6 @@ from sparsemodel.certificates.proving.dual.subproblem import held
 from sparsemodel.certificates.relaxation.from_files import Models
 from sparsemodel.certificates.relaxation.regulariser import objection
 from sparsemodel.certificates.statements.numbers import Rows, constraints_of
-from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
 from sparsemodel.interfaces import (
     BoolArray,
     Box,
@@ -118,21 +117,13 @@ class SharedData:
     @classmethod
     def of(cls, form: SparseRegression, points: SparseRegression) -> SharedData:
         """Choose the scaling."""
-        unit = form.sparsity.unit_of
-        if points.region is not None:
-            shifts, mine = ShiftColumns.find(form), ShiftColumns.find(points)
-            level = shifts and mine and Scaling(form, np.ones(form.sparsity.size), shifts)
-            if mine is not None and level is not None:
-                form, points = level.form, mine.apply(points)
-            objective = RegressionObjective(points)
-            ends = objective if form.region is not None else RegressionObjective(form)
-            return cls(form, level, objective, ends, unit, _rows_beside(form, points))
-        other = scaling(form)
-        if other is None:
-            objective = RegressionObjective(points)
-            return cls(form, None, objective, objective, unit, None)
-        scaled = RegressionObjective(other.apply(points))
-        return cls(other.form, other, scaled, scaled, unit, None)
+        unit, other = form.sparsity.unit_of, scaling(form, points)
+        if other is not None:
+            form, points = other.form, other.points
+        objective = RegressionObjective(points)
+        without = points.region is not None and form.region is None
+        ends = RegressionObjective(form) if without else objective
+        return cls(form, other, objective, ends, unit, _rows_beside(form, points))
 
     def minimum(
         self,

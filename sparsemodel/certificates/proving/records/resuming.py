@@ -33,8 +33,8 @@ def stored_tree(certificate: Any, facts: Any, gap: float) -> Any:
         )
     if certificate.proof is None:
         raise CertificateError(
-            "The certificate to resume from holds no proof; it comes from certify(). Call prove() "
-            "without it."
+            "The certificate to resume from holds no proof: it comes from certify(), or from a "
+            "prove() whose time was up before it searched. Call prove() without it."
         )
     tree = certificate.proof.get("tree")
     if tree is None:
