@@ -59,7 +59,7 @@ def cross_validate(
 ) -> CrossValidation:
     """Return held-out losses of paths that never saw the observations they are tested on.
 
-    Everything is done anew in each fold, from the fold's own observations. With
+    Everything is computed in each fold, from the fold's own observations. With
     ``one_standard_error`` the smallest k within one standard error of the best mean is chosen;
     ``k = 0`` unless losses of the observations held out fall from there in a t test at 5 %
     (:func:`~sparsemodel.selection.chosen_cell`), or over the folds where these are given, as groups

@@ -59,14 +59,14 @@ def test_fresh_starts_replace_a_worse_support_only_and_are_made_once() -> None:
     following, end = telling.improved(other.origin()), other.origin()
     while following is not None:
         end, following = following, telling.improved(following)
-    assert telling.afresh(end, Rounds(1.0, 100)) is None, "the model tells of other supports"
+    assert telling.restarted(end, Rounds(1.0, 100)) is None, "the model tells of other supports"
     start = trials.debiased(objective.point(np.arange(20), np.zeros(20)))
-    found = trials.afresh(start, Rounds(1.0, 100))
+    found = trials.restarted(start, Rounds(1.0, 100))
     assert found is not None
     assert found.value < start.value
     how = (minimise_restricted, 20, trials._minimised_on, trials.better, lambda: False)
     assert grown(objective, *how).support.size == 20, "its columns each gain something"
-    assert trials.afresh(start, Rounds(1.0, 100)) is None, "the starts would be the same"
+    assert trials.restarted(start, Rounds(1.0, 100)) is None, "the starts would be the same"
 
 
 def test_no_fresh_starts_where_a_smooth_loss_refuses_what_the_model_ranks_next() -> None:
@@ -86,7 +86,7 @@ def test_no_fresh_starts_where_a_smooth_loss_refuses_what_the_model_ranks_next()
     assert trials._misled(end), "the model promises a decrease that no exchange gives"
     assert trials.beside(end, rounds) is None
     before = objective.work.factorizations
-    assert trials.afresh(end, rounds) is None
+    assert trials.restarted(end, rounds) is None
     assert objective.work.factorizations == before, "nothing was minimised"
 
 

@@ -63,7 +63,7 @@ _DAMPED = 1e-8
 """Size of the curvature, relative to a column: its square is rounding."""
 
 _ROUNDS = 30
-"""How often slopes of eigenvalues are added before the others are found anew."""
+"""How often slopes of eigenvalues are added before the others are found again."""
 _SETTLED = 1e-12
 """What may be left of a gradient, relative to it."""
 

@@ -108,7 +108,7 @@ def beyond_root(
     deadline
         On the clock of ``time.perf_counter``, for machines where nodes take very long.
     aim
-        What the search must come to.
+        What the search must prove.
 
     Notes
     -----

@@ -41,7 +41,7 @@ _HOPELESS = 0.5
 """Share of what the point explains that the first bound may leave open."""
 
 _FEW = 20_000
-"""Supports up to which that is no matter: a search comes through."""
+"""Supports up to which a search is tried all the same: it looks at all of them."""
 
 
 @final

@@ -147,7 +147,7 @@ class DistributedDesign(Design):
         return self._whole
 
     def forget(self) -> None:
-        """Load the blocks anew when they are next needed: some were lost with a worker."""
+        """Load the blocks again when they are next needed: some were lost with a worker."""
         self._loaded = None
         self._losses += 1
 

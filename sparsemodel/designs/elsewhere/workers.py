@@ -16,7 +16,7 @@ Task: TypeAlias = tuple[Any, ...]
 """A function and its arguments, handles among them."""
 
 Tasks: TypeAlias = Callable[[], Sequence[Task]]
-"""Returns tasks, made anew for each attempt."""
+"""Returns new tasks for each attempt."""
 
 _DATA = 2**20
 """Bytes from which a value goes to a worker by itself: the scheduler is no place for data."""

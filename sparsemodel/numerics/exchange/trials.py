@@ -90,7 +90,7 @@ class ExchangeTrials:
         self._compared: bytes | None = None  # the support whose runners-up were judged last
         self._reach = _FAR  # changes from which the model still told the truth
         self._changes = 0  # of descents in models
-        self._started = False  # afresh, thinned: the starts are always the same
+        self._started = False  # restarted, thinned: the starts are always the same
 
     def debiased(self, point: Point) -> Point:
         """Return the minimiser over the support of ``point``, to full accuracy."""
@@ -140,7 +140,7 @@ class ExchangeTrials:
             return self.models.contrast(point)[1]
         return search is not None and search.clear
 
-    def afresh(self, point: Point, rounds: Rounds) -> Point | None:
+    def restarted(self, point: Point, rounds: Rounds) -> Point | None:
         """Descend from supports found in other ways, then by models without a unit each.
 
         None if nothing is, where the model tells of other supports, or units are not single
