@@ -112,7 +112,7 @@ class Exchange(IterativeBackend[ExchangeState]):
     rounds
         Perturbations at most; 0 for the descent alone.
     effort
-        A factor on how long the search goes on in vain
+        A factor on how long the search goes on without improvement
         (:class:`~sparsemodel.numerics.Rounds`). Up to 1, without a time limit and where prices are
         exact it is shorter in proportion where that would take five seconds by forecast.
     candidates
@@ -394,7 +394,7 @@ def _general(
         return state.point, True, size
     better = trials.round(state.point, context.rng, state.rounds)
     if better is None and state.rounds.enough:
-        better = trials.afresh(state.point, state.rounds)
+        better = trials.restarted(state.point, state.rounds)
     if better is not None and objective.form.box is not None and objective.form.region is None:
         state.rounds.prolong(_LIKELY)
     return (state.point, True, size) if better is None else (better, False, size)

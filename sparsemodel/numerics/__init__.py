@@ -35,13 +35,13 @@ from sparsemodel.numerics.exchange.swaps import (
     removal_order,
 )
 from sparsemodel.numerics.exchange.trials import ExchangeTrials
+from sparsemodel.numerics.minimisers.dispatch import minimise_restricted
 from sparsemodel.numerics.minimisers.feasible import feasible_start, inside, satisfied
 from sparsemodel.numerics.minimisers.newton import (
     conjugate_gradients,
     minimise_on_support,
     newton_solver,
 )
-from sparsemodel.numerics.minimisers.service import minimise_restricted
 from sparsemodel.numerics.objectives.regression import (
     RegressionObjective,
     margins,

@@ -117,7 +117,7 @@ class SupportBeam:
                 break
         for size in counted(range(1, top + 1), "confirming, size"):
             if (size in wanted or size == top) and not self._over():
-                # Prices computed anew, and close columns.
+                # Prices computed again, and close columns.
                 self.descend(self.best(size))
 
     def grow(self, size: int) -> None:
@@ -176,7 +176,7 @@ class SupportBeam:
         return np.array([max(kept.values(), default=0.0) for kept in self._kept])
 
     def _ended(self, size: int, ends: IntArray) -> None:
-        """Keep where searches have ended, by values computed anew.
+        """Keep where searches have ended, by values computed again.
 
         After many updates rounding may have made anything of the value of coordinates that nearly
         depend on each other.
