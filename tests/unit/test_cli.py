@@ -70,6 +70,16 @@ def test_solve_is_the_language_by_another_name(data: Path, capsys: pytest.Captur
     assert found["certificate"]["bound"] <= found["objective"]
 
 
+def test_the_bound_is_printed_without_words_of_python(
+    data: Path, capsys: pytest.CaptureFixture
+) -> None:
+    words = f"solve {data} --target y --drop kind --k 2 --no-certificate".split()
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert "leave out --no-certificate for a certificate" in " ".join(printed.split())
+    assert "problem." not in printed
+
+
 def test_units_of_the_columns_do_not_matter(data: Path, capsys: pytest.CaptureFixture) -> None:
     options = ("--target", "y", "--drop", "kind", "--k", "2", "--ridge", "0.1", "--no-certificate")
     before = run_json(capsys, str(data), *options)
