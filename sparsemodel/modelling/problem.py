@@ -17,9 +17,9 @@ from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.regression.fewest import Fewest
+from sparsemodel.modelling.results.assembly import import_certificates, run_plan
 from sparsemodel.modelling.results.failures import asked
 from sparsemodel.modelling.results.limits import checked_ridges
-from sparsemodel.modelling.results.packaged import loaded, solved
 from sparsemodel.modelling.results.path import Path, followed
 from sparsemodel.modelling.results.predicting import Kind
 from sparsemodel.modelling.results.proving import certify, enclosure, prove
@@ -186,7 +186,7 @@ class Problem(Declaration):
         options = replace(
             options, start=first, enclosure=enclosure, proof=proof, proved_last=effort == "high"
         )
-        outcome, found = solved(
+        outcome, found = run_plan(
             self._declared.reading, compiled, options, backend, effort, verbose=verbose, began=began
         )
         return self._take(found, outcome)
@@ -303,7 +303,7 @@ class Problem(Declaration):
             When the bound is above the objective of the solution: an error in a loss or here.
         """
         with within(time_limit) as limit:
-            loaded()
+            import_certificates()
             fewest = self._declared.reading.fewest
             if fewest is not None:
                 return self._fewer(fewest, lambda each, _: each.certify(time_limit=limit.limit))
@@ -375,7 +375,7 @@ class Problem(Declaration):
             When ``resume`` is about another problem, or contains no search to continue.
         """
         with within(time_limit) as limit:
-            loaded()
+            import_certificates()
             fewest = self._declared.reading.fewest
             if fewest is not None:
                 how: Any = {"time_limit": limit.limit, "verbose": verbose, "resume": resume}

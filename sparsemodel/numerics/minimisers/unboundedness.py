@@ -24,7 +24,7 @@ from sparsemodel.numerics.objectives.regression import (
     RegressionObjective,
     margins,
 )
-from sparsemodel.numerics.support.hard_threshold import select, top_k
+from sparsemodel.numerics.support.selection import select, top_k
 
 _NEAR = 8.0
 """Predictions up to this size are no sign of a minimiser at infinity: exp(-8) is a curvature."""
