@@ -263,7 +263,12 @@ def test_verify_of_a_certificate_made_in_python(data: Path, capsys: pytest.Captu
 def test_explain_and_backends(data: Path, capsys: pytest.CaptureFixture) -> None:
     line = ["explain", "data.csv", "--target", "y", "--drop", "kind", "--k", "2"]
     assert main(line) == 0
-    assert "Plan" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "Plan" in printed
+    assert "--full adds" in printed
+    assert "problem." not in printed
+    assert main([*line, "--full"]) == 0
+    assert "Not chosen" in capsys.readouterr().out
     assert main([*line, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["stages"]
     assert main(["backends"]) == 0
