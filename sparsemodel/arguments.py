@@ -74,7 +74,11 @@ _PLACES: tuple[tuple[str, str, Mapping[str, str]], ...] = (
     ("", "sm.", _ARGUMENTS),
 )
 """Of modules what their functions are called with, and what to write in place of arguments."""
-_OBJECTS = {"CertificateFrame": "certificate", "Declaration": "problem", "Fitted": "solution"}
+_OBJECTS = {
+    **dict.fromkeys(("CertificateFrame", "PrecisionCertificate"), "certificate"),
+    "Declaration": "problem",
+    "Fitted": "solution",
+}
 """What objects are called whose class a user does not write."""
 _POSITIONS = {
     "sm.cox_loss": "Times, events and strata are columns: `np.column_stack([time, event])`.",

@@ -75,7 +75,6 @@ def searched_by_models(form: SparseRegression, ks: Sequence[int], how: Search) -
 
 
 def grown_path(
-    form: SparseRegression,
     reduced: Reduced,
     ks: Sequence[int],
     how: Search,

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from sparsemodel.compiler.choice.all_supports import all_tried
 from sparsemodel.compiler.choice.dispatch import backend_for, make_plan
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.compiler.facts.analysis import Facts
@@ -113,6 +114,9 @@ def _fresh(search: _Searches[Any], ks: Sequence[int], near: Sequence[PathPoint])
         if points and search.ended:
             break
         tried = [search.found(k, None)]
+        if search.final(k):
+            points.append(tried[0])
+            continue
         if points and not search.ended:
             tried.append(search.found(k, points[-1].x))
         if place < len(near) and not search.ended:
@@ -173,11 +177,16 @@ class _Searches(Generic[F]):
         self._limited, self._facts, self._thinned = limited, facts, thinned
         self._gradient, self._effort = gradient, how.effort
         # One start for each k is enough: neighbours along the path are others.
-        self._backend = backend_for(Role.COMPARISON, form) if how.backend is None else how.backend
+        self._compares = how.backend is None
+        self._backend = backend_for(Role.COMPARISON, form) if self._compares else how.backend
         self._begun: set[tuple[int, bytes]] = set()
         self._agreed: frozenset[int] = frozenset()
         self.passes = 0.0
         self.stop = Stop.CONVERGED
+
+    def final(self, k: int) -> bool:
+        """Return whether nothing is left to search with ``k`` units."""
+        return k in self._agreed and not self.ended
 
     @property
     def ended(self) -> bool:
@@ -191,10 +200,13 @@ class _Searches(Generic[F]):
         form = self._limited(k)
         reduced = Reduced(form, (), self._gradient)
         effort = self._effort if effort is None else effort
-        plan = make_plan(form, reduced, self._facts(form), self._backend, effort=effort)
+        backend = self._backend
+        if start is None and self._compares and all_tried(form, effort):
+            backend, self._agreed = None, self._agreed | {k}
+        plan = make_plan(form, reduced, self._facts(form), backend, effort=effort)
         if start is not None:
             self._begun.add((k, _support(start)))
-            plan = plan.from_near() if self._backend is None else plan
+            plan = plan.from_near() if backend is None else plan
         limit = budget().limit
         outcome = run(form, reduced, plan, RunOptions(start=start, time_limit=limit))
         self._begun.add((k, _support(outcome.x)))

@@ -107,11 +107,34 @@ def test_dependent_columns_without_ridge_claim_nothing():
     assert enumerate_supports(Quadratic.of(form), np.arange(3), status, none, 2) is None
 
 
+@pytest.mark.parametrize("k", range(4))
+def test_columns_that_nearly_depend_on_each_other(k):
+    # Integers, whose Gram matrix is exact: all that rounds is the elimination.
+    for seed in range(30):
+        rng = np.random.default_rng([k, seed])
+        base = rng.integers(-1024, 1024, (6, 1))
+        a = (base + rng.integers(-3, 4, (6, 4))).astype(float)
+        y = (base[:, 0] + rng.integers(-6, 7, 6)).astype(float)
+        term = Term(DenseDesign(a), SquaredLoss(), y, np.ones(6))
+        form = SparseRegression((term,), np.full(4, 2.0**-12), Cardinality(4, 4))
+        status = np.array([IN, UNDECIDED, UNDECIDED, UNDECIDED], dtype=np.int8)
+        quadratic = replace(Quadratic.of(form), unit=0.0)
+        none = np.empty(0, dtype=np.intp)
+        found = enumerate_supports(quadratic, np.arange(4), status, none, k)
+        best = min(exact_value(form, [0, *s]) for s in itertools.combinations([1, 2, 3], k))
+        assert found is not None
+        assert found.support.size == 1 + k
+        assert Fraction(found.bound) <= best
+        assert found.bound >= float(best) - 1e-9 * float(y @ y)
+
+
 def test_what_is_few():
     assert applies(1000, 2)
     assert not applies(1000, 3)
     assert not applies(10, 4)
-    assert not applies(10, 0)
+    assert applies(10, 0)
+    assert applies(0, 3)
+    assert not applies(0, 4)
     assert LIMIT >= 10**6
 
 

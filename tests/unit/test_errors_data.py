@@ -225,6 +225,17 @@ def test_what_becomes_nan_after_the_declaration_is_named() -> None:
             problem.solve()
 
 
+def test_a_missing_value_of_a_data_frame_is_named_by_its_column() -> None:
+    w, rows = sm.Variable(2), [[1.0, 2.0], [0.5, np.nan], [3.0, 1.0]]
+    frame = pd.DataFrame(rows, columns=["age", "size"])
+    for data, column in ((rows, r"1\."), (frame, r"1 \('size'\)")):
+        problem = sm.Problem(
+            sm.minimize(sm.squared_loss(sm.as_design(data) @ w, np.ones(3))), sm.card(w) <= 1
+        )
+        with pytest.raises(sm.DataError, match=f"the first at row 1, column {column}"):
+            problem.solve()
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_the_callers_arrays_are_left_alone(data: Any, order: Any) -> None:
     A, b = (np.array(part, order=order) for part in data)

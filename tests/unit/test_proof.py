@@ -87,7 +87,7 @@ def test_the_time_limit_is_kept_and_the_gap_reached_is_reported():
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((30, 60)), rng.standard_normal(30)
     _, problem = make(a, b, 8, ridge=1e-3)
-    problem.prove(time_limit=1.5)  # compiles, or loads what was compiled
+    problem.prove(time_limit=0.1)  # compiles, or loads what was compiled
     began = time.perf_counter()
     proof = problem.prove(gap=1e-9, time_limit=0.2)
     assert time.perf_counter() - began < 3.0

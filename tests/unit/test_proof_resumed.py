@@ -40,7 +40,7 @@ def stopped_after(problem, nodes, **options):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("nodes", [1, 5, 40])
+@pytest.mark.parametrize("nodes", [0, 1, 40])
 def test_interrupted_and_resumed_is_as_good_as_never_interrupted(seed, nodes):
     problem = make(seed)
     problem.solve()

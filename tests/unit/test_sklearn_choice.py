@@ -18,7 +18,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 import sparsemodel as sm
 from sparsemodel.losses import HuberLoss
 from sparsemodel.modelling.loss_terms.squared_scales import spread, target_scale
-from sparsemodel.selection import further
+from sparsemodel.selection import solve_path
 from sparsemodel.selection.choice import Held, chosen_cell
 from sparsemodel.sklearn import (
     SparseGeneralizedRegression,
@@ -67,13 +67,13 @@ def test_refined_candidates_are_searched_as_the_others_are(monkeypatch: pytest.M
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((64, 26))
     y = Z[:, :24].sum(axis=1) + 0.1 * rng.standard_normal(64)
-    ways, grown = [], further.grown_path
+    ways, grown = [], solve_path.grown_path
 
     def noting(*given: Any, together: bool) -> Any:
         ways.append(together)
         return grown(*given, together=together)
 
-    monkeypatch.setattr(further, "grown_path", noting)
+    monkeypatch.setattr(solve_path, "grown_path", noting)
     model = SparseLinearRegressionCV(cv=2, ridges=1e-3).fit(Z, y)
     assert model.k_ > 21
     assert ways == [True] * (2 * 2 + 1)

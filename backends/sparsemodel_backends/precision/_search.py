@@ -19,6 +19,9 @@ from sparsemodel.numerics.precision import (
     ridge_partial_correlations,
 )
 
+PROGRESS = 1e-4
+"""Nats that an exchange must gain, above the error of the restricted solves."""
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)

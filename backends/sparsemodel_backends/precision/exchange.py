@@ -21,6 +21,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel_backends.precision._search import (
+    PROGRESS,
     best_first,
     edge_scores,
     given_start,
@@ -29,7 +30,6 @@ from sparsemodel_backends.precision._search import (
 )
 from sparsemodel_backends.precision.swap import PrecisionSwap
 
-_PROGRESS = 1e-4
 _BRIEF = 120
 """Tries of a search with a factor of its patience, in units of the factor."""
 _NONE: IntArray = np.empty(0, dtype=np.intp)
@@ -133,7 +133,7 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
             support = with_edges(larger.support, _NONE, removed)
             following = context.restricted(objective, support, larger, tol=self.tol)
             gained = (point.value - following.value) / objective_weight(objective)
-            if gained > _PROGRESS:
+            if gained > PROGRESS:
                 block = min(q + q // 2 + 1, self._largest_block(objective))
                 return ExchangeState(following, block, 0, gained, state.tried)
         if q > 1:

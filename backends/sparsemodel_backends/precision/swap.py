@@ -20,6 +20,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel_backends.precision._search import (
+    PROGRESS,
     best_first,
     edge_scores,
     given_start,
@@ -27,9 +28,6 @@ from sparsemodel_backends.precision._search import (
     screened_start,
     with_edges,
 )
-
-_PROGRESS = 1e-4
-"""Nats an exchange must gain, above the error of the restricted solves."""
 
 
 @final
@@ -118,7 +116,7 @@ class PrecisionSwap(IterativeBackend[SwapState]):
         support = with_edges(point.support, scores.outside[added[:q]], scores.inside[removed[:q]])
         following = context.restricted(objective, support, point, tol=self.tol)
         gained = (point.value - following.value) / objective_weight(objective)
-        if gained > _PROGRESS:
+        if gained > PROGRESS:
             block = min(q + q // 2 + 1, self._largest_block(objective))
             return SwapState(following, block, gained)
         return replace(state, block=q // 2)

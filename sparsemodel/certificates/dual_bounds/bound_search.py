@@ -186,7 +186,7 @@ def _search(
     if curved and _with_curvature(inner, start, offer_found, report, deadline, boxed):
         return
     hopeful = _while_hopeful(report, infimum_bound(form).value, at_point.upper)
-    relaxed = solve_relaxation(inner, start, report=hopeful, deadline=deadline, worth=_WORTH)
+    relaxed = solve_relaxation(inner, start, report=hopeful, deadline=deadline, min_progress=_WORTH)
     if not isinstance(relaxed, str) and relaxed.witness is not None:
         offer_found(relaxed.witness, _words(relaxed))
         if relaxed.interrupted:

@@ -9,20 +9,20 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.multipliers import priced
-from sparsemodel.certificates.arithmetic.tall import survey
+from sparsemodel.certificates.arithmetic.condensed import condensed
+from sparsemodel.certificates.arithmetic.multipliers import dualised
 from sparsemodel.certificates.certify import INTERRUPTED, assemble
-from sparsemodel.certificates.dual_bounds.bound import Bound
+from sparsemodel.certificates.dual_bounds.bound import Bound, infimum_bound
 from sparsemodel.certificates.dual_bounds.bound_search import Candidate
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import named
 from sparsemodel.certificates.dual_bounds.root import known_candidates
-from sparsemodel.certificates.proving.dual.world import few_supports
+from sparsemodel.certificates.proving.dual.shared import few_supports
 from sparsemodel.certificates.proving.gram.searchable import objections
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.proving.records.searches import SEARCHED, searched
 from sparsemodel.certificates.proving.search import Snapshot
 from sparsemodel.certificates.short_proofs.short_proof import hopeless, root_cost
-from sparsemodel.certificates.statements.certificate import Certificate
+from sparsemodel.certificates.statements.certificate import Certificate, Witness
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, Claim
 from sparsemodel.interfaces import DataError, SparseRegression, UnsupportedProblemError
 from sparsemodel.numerics import as_sequence
@@ -32,6 +32,9 @@ _PATIENCE = 3.0
 
 _OPERATIONS, _ROOT = 5e8, 6e10
 """Of all nodes together, about half a second, and of what comes before the first."""
+
+_RELAXATIONS = 1e9
+"""Of relaxations with a Gram matrix, as counted; some take a hundred times the forecast."""
 
 _LEAST, _READ = 3, 2e7
 """Nodes of smooth losses in any case, up to so many entries: with a strong ridge few suffice."""
@@ -128,7 +131,7 @@ def beyond_root(
             backend=certificate.backend,
             progress=None if aim.decision or few else _enough(form, aim.bound),
             boxable=not few,  # a box leaves a gap where rounding is not small
-            known=known_candidates([certificate], form),
+            known=known_candidates([certificate], form) or (_nothing(form),),
         )
     except KeyboardInterrupt:  # before anything was searched
         return _interrupted(certificate)
@@ -142,6 +145,11 @@ def beyond_root(
     seconds = certificate.seconds + time.perf_counter() - began
     moments = [p._replace(seconds=p.seconds + certificate.seconds) for p in proof.progress]
     return replace(proof, seconds=seconds, progress=(*certificate.progress, *moments))
+
+
+def _nothing(form: SparseRegression) -> Candidate:
+    """Return a bound that is known at once: that of the root is looked for when the search ends."""
+    return Candidate(Witness(()), infimum_bound(form), "infimum of the losses")
 
 
 def ended_by_interrupt(certificate: Certificate) -> bool:
@@ -162,7 +170,8 @@ def _enough(form: SparseRegression, aim: float) -> Callable[[Snapshot], bool]:
     def ended(now: Snapshot) -> bool:
         if now.bound < aim:
             return False
-        return now.nodes >= nodes or too_long(now.value, now.bound, now.nodes)
+        spent = now.nodes >= nodes or now.operations >= _RELAXATIONS
+        return spent or too_long(now.value, now.bound, now.nodes)
 
     return ended
 
@@ -174,14 +183,14 @@ def _of_the_point(
     names: Sequence[str] | None,
 ) -> Certificate:
     """Return what the search proves about the point, having found a better one."""
-    seen = priced(survey(form, certificate.x), proof.witness.multipliers)
+    problem = dualised(condensed(form, certificate.x), proof.witness.multipliers)
     bound, box = Bound(proof.bound, 0.0, SEARCHED), proof.witness.bounds
-    if box is not None and seen.at_point.upper > box.level:
+    if box is not None and problem.at_point.upper > box.level:
         return certificate  # the bounds rest on the better point, which is in no file
     bound = named(bound, box)
     tree = None if proof.proof is None else proof.proof["tree"]
     found = assemble(
-        seen,
+        problem,
         certificate.x,
         Candidate(proof.witness, bound, proof.bound_source),
         names=names,

@@ -10,6 +10,9 @@ from typing import Any, final
 from sparsemodel.certificates.proving.node import K_ALONE, Minorant, Node
 from sparsemodel.interfaces import Cardinality, FloatArray, IntArray
 
+COPIED = 0.5
+"""Share of the units that are left up to which the children of a node get a smaller part."""
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,6 +149,11 @@ class NodeBounder(ABC):
     @property
     def delay(self) -> float:
         """Return the seconds that compiling took, which do not count as search."""
+        return 0.0
+
+    @property
+    def operations(self) -> float:
+        """Return about how many operations relaxations took so far, where they are counted."""
         return 0.0
 
 

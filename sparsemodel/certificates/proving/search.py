@@ -36,6 +36,8 @@ class Snapshot:
     """Best objective so far."""
     bound: float
     """What is proved so far."""
+    operations: float = 0.0
+    """Of relaxations so far, where they are counted."""
 
 
 def _words(at: Snapshot) -> str:
@@ -107,7 +109,8 @@ class Search:
     def snapshot(self) -> Snapshot:
         """Return where the proof stands."""
         seconds = time.perf_counter() - self._began
-        return Snapshot(seconds, self.nodes, self.open, self.incumbent.upper, self.bound)
+        upper, operations = self.incumbent.upper, self.root.operations
+        return Snapshot(seconds, self.nodes, self.open, upper, self.bound, operations)
 
     # ---- the loop ----------------------------------------------------------------------------
 

@@ -143,16 +143,8 @@ class Part:
     # ---- bounds ------------------------------------------------------------------------------
 
     def convex_less(self, diagonal: FloatArray) -> bool:
-        """Return whether ``M`` less a diagonal is proved positive semidefinite.
-
-        Cholesky's factorisation must succeed on the matrix less a margin for its rounding (Rump,
-        *Verification of positive definiteness*, BIT 46, 2006, Theorem 2.3).
-        """
-        size = self.units.size
-        matrix = self.matrix.copy()
-        margin = 2.0 * (gamma(size + 32) + 8.0 * U * size) * self.entry * size
-        matrix.flat[:: size + 1] -= diagonal + margin
-        return bool(dpotrf(matrix, lower=1, overwrite_a=1)[1] == 0)
+        """Return whether ``M`` minus a diagonal is proved positive semidefinite."""
+        return semidefinite(self.matrix, -diagonal, 2.0 * self.entry)
 
     def tangent(
         self, on: IntArray, values: FloatArray, curvature: FloatArray, product: FloatArray
@@ -191,11 +183,9 @@ class Part:
     def holds(self, on: IntArray, values: FloatArray, value: float, cutoff: float) -> float:
         r"""Return a bound by curvature chosen for the minimiser on ``k`` units; none is ``-inf``.
 
-        With slopes :math:`v` the curvatures :math:`v_j^2 / (2 T)` outside and
-        :math:`2 (T - s) / y_i^2` inside give all units outside the gain ``T`` and those inside
-        ``T - s``. Where this curvature can be taken out, no support is better than this one by
-        more than ``k s``, what it is above the cutoff. ``T`` is taken where both parts have the
-        same Frobenius norm. O(p^3) for one factorisation.
+        That of :mod:`~sparsemodel.certificates.short_proofs.at_once`, where ``k s`` is what the
+        minimum is above the cutoff. ``T`` is chosen so that the curvatures inside and outside have
+        the same norm. O(p^3) for one factorisation.
         """
         product = values @ self.matrix[on]
         weight, entry = float(np.abs(values).sum()), self.entry + 2.0
@@ -258,6 +248,21 @@ class Part:
             most, chosen = float(gains[first, second]), np.array([first, second])
         bound = self.constant - most - 32.0 * U * (abs(self.constant) + most)
         return bound, np.sort(chosen)
+
+
+def semidefinite(matrix: FloatArray, added: FloatArray, scale: FloatArray | float) -> bool:
+    """Return whether a matrix with ``added`` on its diagonal is proved positive semidefinite.
+
+    Cholesky's factorisation must succeed on it minus a margin for its rounding (Rump, *Verification
+    of positive definiteness*, BIT 46, 2006, Theorem 2.3), relative to ``scale``: twice the sizes of
+    its entries, or four times its diagonal, which is the margin of columns scaled by powers of two
+    to diagonals of at most two: such a scaling changes no digit of it.
+    """
+    size = matrix.shape[0]
+    matrix = matrix.copy()
+    margin = (gamma(size + 32) + 8.0 * U * size) * size
+    matrix.flat[:: size + 1] += added - margin * scale
+    return bool(dpotrf(matrix, lower=1, overwrite_a=1)[1] == 0)
 
 
 def balanced(far: FloatArray, near: FloatArray) -> float:

@@ -246,6 +246,7 @@ class CertificateFrame(Documented, Signposted):
         """Return the certificate as plain numbers, strings, lists and dictionaries."""
         return signed(self._body())
 
+    @taking_only_its_own
     def to_json(self) -> str:
         """Return the certificate as the text of a ``.json`` file."""
         return json_text(self.to_dict())

@@ -21,7 +21,7 @@ from sparsemodel.modelling.formulations.registered import formulation_of
 from sparsemodel.modelling.formulations.watched_data import Watched, check_unchanged, watched
 from sparsemodel.modelling.goal import Minimize
 from sparsemodel.modelling.results.limits import check_limits_are_set, checked_ks, followed_values
-from sparsemodel.modelling.results.shown import problem_document
+from sparsemodel.modelling.results.overviews import problem_document
 from sparsemodel.modelling.run_options import time_limit_of
 from sparsemodel.threads import small_work
 

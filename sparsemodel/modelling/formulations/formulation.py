@@ -173,7 +173,7 @@ class CompiledProblem(ABC):
         """Return what is worth knowing about an outcome beside what the backends noted."""
         return ()
 
-    def look(self, outcome: Outcome, backend: str, seconds: float) -> tuple[Any, ...]:
+    def search_bound(self, outcome: Outcome, backend: str, seconds: float) -> tuple[Any, ...]:
         """Return what so many seconds prove: a certificate, and perhaps one of a better point."""
         with within(seconds):
             return (self.certify(outcome, backend, time_limit=seconds),)

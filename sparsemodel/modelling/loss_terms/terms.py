@@ -52,6 +52,12 @@ LossTerm
     A term of the goal; terms are added, and multiplied by positive numbers.
 
 """
+_RAISES = """Raises
+------
+DataError, ModelError
+    As for :func:`squared_loss`.
+
+"""
 
 
 def loss_function(function: Callable[P, R]) -> Callable[P, R]:
@@ -64,6 +70,8 @@ def loss_function(function: Callable[P, R]) -> Callable[P, R]:
         text = text.replace(_PARAMETERS, _PARAMETERS + _SHARED, 1)
     if "\nReturns\n" not in text:
         text = text.replace(_NOTES, _RETURNS + _NOTES, 1)
+    if "\nRaises\n" not in text:
+        text = text.replace(_NOTES, _RAISES + _NOTES, 1)
     function.__doc__ = text
     return taking_only_its_own(function)
 

@@ -26,7 +26,7 @@ from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.failures import asked
 from sparsemodel.modelling.results.fitted import NAMES_OF_PATHS, Use
-from sparsemodel.modelling.results.shown import path_document
+from sparsemodel.modelling.results.overviews import path_document
 from sparsemodel.modelling.results.solution import PathSolution
 from sparsemodel.modelling.run_options import within
 from sparsemodel.numerics.budget import sharing

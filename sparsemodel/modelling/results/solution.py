@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from sparsemodel.arguments import taking_only_its_own
 from sparsemodel.documents.document import Bar, Bars, Document, Facts, Section
 from sparsemodel.documents.documented import Documented
 from sparsemodel.documents.numbers import aligned, readings_in_words
@@ -110,6 +111,7 @@ class Solution(Documented, Fitted):
         """Return ``value - bound``; infinite without a bound."""
         return self.value - self.bound
 
+    @taking_only_its_own
     def graph(self, matrix: str | None = None) -> Any:
         """Return the graph of a precision-matrix solution: an edge per nonzero off the diagonal.
 

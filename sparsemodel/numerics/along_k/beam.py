@@ -27,7 +27,7 @@ time. Of 1 to 15 of 3051 genes 7 sizes ended up to 13 % above a solve with 1, 3 
 up to 3 % with 6, in 0.1, 0.25 and 0.32 of the time of solves."""
 _PROGRESS = 1e-9
 """Relative gain from which on a size is improved."""
-_CHILDREN = 3
+CHILDREN = 3
 """Changes that each support is continued by."""
 _STARTS, _NUMBERS, _BEGINNING, _LEFT, _ENDS = 600, 2**25, 3, 0.7, 24
 """Compiled searches of a size in few columns at most, numbers that they go through, about,
@@ -153,7 +153,7 @@ class SupportBeam:
         parents = [] if self._over() else self._ranked(size)
         for batch in self._stacked([one for one in parents if one not in self._grown]):
             gains = batch.insertions()
-            best = np.argsort(-gains, axis=1)[:, :_CHILDREN]
+            best = np.argsort(-gains, axis=1)[:, :CHILDREN]
             for a, members in enumerate(batch.members.tolist()):
                 self._grown[tuple(members)] = {
                     tuple(sorted([*members, into])): float(batch.explained[a] + gains[a, into])
@@ -172,7 +172,7 @@ class SupportBeam:
         w = np.einsum("rkl,mrl->rkm", inverse, c)
         costs = squares(w) / inverse.diagonal(axis1=1, axis2=2)
         explained = np.einsum("rkm,mrk->r", w, c)
-        cheapest = np.argsort(costs, axis=1)[:, :_CHILDREN]
+        cheapest = np.argsort(costs, axis=1)[:, :CHILDREN]
         for a, members in enumerate(parents.tolist()):
             for slot in cheapest[a].tolist():
                 fewer = tuple(members[:slot] + members[slot + 1 :])

@@ -83,7 +83,7 @@ def graph(
         f"; not drawn: {missing} without an edge" if missing else ""
     )
     if any(w < 0.0 for w in strengths.values()):
-        text += "; orange: negative"
+        text += "; orange: negative weight"
     axes.annotate(text, (0.0, 0.0), xycoords="axes fraction", fontsize=9, color=GREY)
     return axes
 

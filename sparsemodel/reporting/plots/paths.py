@@ -38,7 +38,7 @@ def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) ->
         What ``problem.path(...)`` returned.
     chosen
         What ``path.select(...)`` or ``path.cross_validate(...)`` returned; its scores are drawn
-        on an axis of their own.
+        above, on an axis of their own.
     axes
         Matplotlib axes; None makes a figure.
     """
@@ -65,6 +65,7 @@ def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) ->
     other.spines[["top", "left"]].set_visible(False)
     other.spines["right"].set_color(GREY)
     other.tick_params(colors=GREY, labelcolor="black", labelsize=9)
+    _below_and_above(axes, other)
     axes.axvline(chosen.k, color=GREY, linewidth=0.9, linestyle=(0, (3, 3)), zorder=0)
     axes.annotate(
         f"k = {chosen.k}, ridge = {chosen.ridge:g}" if several else f"k = {chosen.k}",
@@ -77,6 +78,15 @@ def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) ->
         color="black",
     )
     return axes
+
+
+def _below_and_above(below: Any, above: Any) -> None:
+    """Draw the lines of one axis below those of the other, where each can be told apart."""
+    for axes, place in ((below, 1), (above, 0)):
+        ends = list(axes.get_ylim())
+        axes.set_yticks([tick for tick in axes.get_yticks()[::2] if ends[0] <= tick <= ends[1]])
+        ends[place] += (1.2 if place else -1.2) * (ends[1] - ends[0])
+        axes.set_ylim(*ends)
 
 
 def _fit_ticks(axes: Any, ks: Any, values: Any) -> None:

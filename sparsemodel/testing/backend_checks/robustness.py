@@ -14,7 +14,7 @@ from sparsemodel.testing.instances.sabotage import Fuse, SabotagedDesign, interr
 from sparsemodel.testing.instances.subject import Subject
 from sparsemodel.testing.report import Refusal, check, check_close
 
-_LONG = 200
+_LONG = 60
 """Iterations of runs that are compared, at most; for all of them, as a limit may change the way."""
 
 

@@ -9,8 +9,9 @@ every ``x`` with ``m`` nonzeros has
 for the computed ``H`` and ``g``, because :math:`(\sum s_i |x_i|)^2 \le m \sum s_i^2 x_i^2` and
 :math:`2 u Y \sigma \le u (Y^2 + \sigma^2)`. So a slightly smaller diagonal makes the quadratic a
 minorant. The elimination itself solves a problem whose matrix is off by at most
-:math:`\gamma_{3m+8} \sqrt{M_{ii} M_{jj}}` (Higham, *Accuracy and Stability of Numerical
-Algorithms*, Theorems 10.3 and 10.4), which the diagonal is lowered by as well.
+:math:`\gamma_{3m+60} \sqrt{M_{ii} M_{jj}}` (Higham, *Accuracy and Stability of Numerical
+Algorithms*, Theorems 10.3 and 10.4, and six roundings more in each of the last three steps), so
+that the diagonal is lowered by ``m`` times that as well.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Enumerated:
 
 def applies(candidates: int, k: int, limit: int = LIMIT) -> bool:
     """Return whether a node with so many undecided coordinates is small enough."""
-    return 1 <= k <= _MOST and candidates >= 1 and math.comb(candidates, k) <= limit
+    return 0 <= k <= _MOST and math.comb(candidates, min(k, candidates)) <= limit
 
 
 def enumerate_supports(
@@ -82,7 +83,7 @@ def enumerate_supports(
     balanced
         Coordinates without ridge that are always in.
     k
-        How many undecided coordinates may be nonzero, 1 to 3.
+        How many undecided coordinates may be nonzero, 0 to 3.
     caution
         Multiple of the rounding allowance to subtract.
     deadline
@@ -93,11 +94,11 @@ def enumerate_supports(
     O(C(m, k) + m^2 |in|) for ``m`` undecided coordinates, O(m |in|^2) where one may be chosen.
     """
     inside = np.concatenate([active[status == IN], balanced])
-    rest = active[status == UNDECIDED]
+    rest = active[status == UNDECIDED][: None if k else 0]
     size = inside.size + k
     squares = np.square(q.norms)
     lost = 2.0 * q.unit * size * squares
-    lost += 64.0 * (size + 4.0) ** 2 * U * (squares + q.ridge)
+    lost += 4.0 * size * (size + 20.0) * U * (squares + q.ridge)
     diagonal = np.diag(q.hessian) + q.ridge - caution * lost
     if not np.all(diagonal[np.concatenate([inside, rest])] > 0.0):
         return None
@@ -131,10 +132,11 @@ def enumerate_supports(
         part -= cross[:, first:last].T @ cross[:, first:]
         return part
 
-    gain = _alone(own, g, chosen) if k == 1 else _most(rows, own, g, k, chosen, deadline)
+    few = min(k, rest.size) < 2
+    gain = _alone(own, g, chosen) if few else _most(rows, own, g, k, chosen, deadline)
     if not math.isfinite(gain):
         return None
-    gain = (gain + start) * (1.0 + caution * 64.0 * (size + 4.0) * U) + size * TINY
+    gain = (gain + start) * (1.0 + caution * 16.0 * U) + size * TINY
     base = q.lowest_constant - caution * 0.5 * q.unit * q.aim**2 * (1.0 + 16.0 * U)
     bound = base - 0.5 * gain
     bound -= caution * 8.0 * U * (abs(base) + gain)
@@ -143,7 +145,9 @@ def enumerate_supports(
 
 
 def _alone(diagonal: FloatArray, g: FloatArray, chosen: IntArray) -> float:
-    """Return the largest gain of one coordinate, infinite where it is not known."""
+    """Return the largest gain of one coordinate or none, infinite where it is not known."""
+    if not diagonal.size:
+        return 0.0
     if not np.all(diagonal > 0.0):
         return math.inf
     gains = np.square(g) / diagonal

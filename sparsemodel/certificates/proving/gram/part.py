@@ -13,7 +13,7 @@ from sparsemodel.certificates.arithmetic.multipliers import refutation
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, U
 from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.dual_bounds.gains import merged
-from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder, Relaxed
+from sparsemodel.certificates.proving.bounder import COPIED, Aim, Finished, NodeBounder, Relaxed
 from sparsemodel.certificates.proving.bounder import Stage as Recorded
 from sparsemodel.certificates.proving.gram.enumeration import LIMIT as FEW
 from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies, enumerate_supports
@@ -39,9 +39,6 @@ _VANISHING = 1e-16
 
 _SHRINK = 0.8
 """Curvature is taken out again when this share of the undecided units (or less) is left."""
-
-_COPY = 0.5
-"""Nodes get a smaller matrix when this share of its columns (or less) is left."""
 
 
 @final
@@ -107,6 +104,11 @@ class GramPart(NodeBounder):
     def delay(self) -> float:
         """Return the seconds that compiling took."""
         return self._gram.delay
+
+    @property
+    def operations(self) -> float:
+        """Return about how many operations relaxations took so far."""
+        return self._gram.operations
 
     def at_start(self, node: Node, aim: Aim) -> Relaxed | None:
         """Return what the start itself proves, O(p k)."""
@@ -238,7 +240,7 @@ class GramPart(NodeBounder):
         problem = NodeProblem(
             q, linear, constant, d, lower, upper, status, most, each, prices, floor
         )
-        start, solve = np.clip(start, lower, upper), self._gram.compiled()
+        start, solve = np.clip(start, lower, upper), self._gram.solved
         if stage.matrix is None:
             return on_few(solve, stage, problem, start, hint, limits)
         w, t, _, _, _ = solve(problem, start, hint, limits)
@@ -358,7 +360,7 @@ class GramPart(NodeBounder):
         """Return the part on the columns that are left where they are much fewer; else None."""
         alive = node.status != OUT
         stage = self._stage
-        if stage is None or int(alive.sum()) > _COPY * alive.size:
+        if stage is None or int(alive.sum()) > COPIED * alive.size:
             return None
         keep = np.ones(self._active.size, dtype=bool)
         keep[self._places[~alive]] = False

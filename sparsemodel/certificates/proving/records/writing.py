@@ -79,10 +79,13 @@ class Recorder:
         self._records[number]["branch"] = [int(unit), -1, -1]
 
     def to_dict(self) -> dict[str, Any] | None:
-        """Return the tree as plain lists; None where it is too large."""
-        if self._size > LIMIT or not self._records:
+        """Return the tree as plain lists; None where it is too large.
+
+        Where nothing was looked at it is the whole problem, of which nothing is known.
+        """
+        if self._size > LIMIT:
             return None
-        return {**self._head, "stages": self._stages, "nodes": self._records}
+        return {**self._head, "stages": self._stages, "nodes": self._records or [{}]}
 
     def _number(self, stage: Stage) -> int:
         if id(stage) not in self._known:

@@ -10,7 +10,7 @@ from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 
 NEGLIGIBLE = 1e-11
-"""A gain below this fraction of what the support explains is rounding."""
+"""A decrease below this fraction of what is explained, or of the objective's range, is rounding."""
 NOISES = 10.0
 """A gain below this many times the noise of what leaves is rounding, too."""
 _STEPS = 30

@@ -52,7 +52,7 @@ def solve_path(
     small = cast("SparseRegression", reduced.form)
     together = searched_together(small, ks)
     if together or len(how.near) < len(ks) or searched_by_models(small, ks, how):
-        found = grown_path(form, reduced, ks, how, together=together)
+        found = grown_path(reduced, ks, how, together=together)
     else:
         found = _moved(how.near, reduced)
     known: frozenset[int] = frozenset()
