@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -357,7 +357,7 @@ def _further(
     little = few and size * search.rows.size <= _PRICES and not sparsity.price
     if not (little and rounds.done and cheap_columns(objective)):
         return False
-    kept = {"entries": _NUMBERS} if size <= _FEW else {"width": _KEPT}
+    kept: dict[str, Any] = {"entries": _NUMBERS} if size <= _FEW else {"width": _KEPT}
     beam = SupportBeam(search.rows, search.linear, size + 1, over, **kept)
     for many in range(1, size + 2):
         beam.grow(many)

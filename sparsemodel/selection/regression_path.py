@@ -153,7 +153,9 @@ def _beamed(
     brief, free = how.effort == "low", form.sparsity.free
     width, numbers = (_FEWER if how.near else _FEW, 0) if brief else (_KEPT, _NUMBERS)
     largest = most if brief else min(most + _BEYOND, form.sparsity.units)
-    beam = SupportBeam(rows, linear, largest, late.over, width=width, entries=numbers)
+    beam = SupportBeam(
+        rows, linear, largest, late.over, width=width, entries=numbers, scattered=not brief
+    )
     stop = Stop.CONVERGED
     try:
         beam.search(

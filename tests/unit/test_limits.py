@@ -21,8 +21,8 @@ from sparsemodel.numerics import (
     minimise_on_support,
     minimise_restricted,
 )
+from sparsemodel.numerics.along_k.beam import SupportBeam
 from sparsemodel.numerics.budget import budget, ending_by, in_any_case
-from sparsemodel.numerics.exchange.quadratics.beam import SupportBeam
 from sparsemodel.numerics.minimisers.boxed import _OnSupport
 from sparsemodel.selection import cross_validation, precision_matrices
 from sparsemodel.selection.path import PathResult

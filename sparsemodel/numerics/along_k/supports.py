@@ -9,11 +9,11 @@ from typing import cast, final
 import numpy as np
 
 from sparsemodel.interfaces import IntArray, Objective, Point, RestrictedSolver
+from sparsemodel.numerics.along_k.beam import CHILDREN
 from sparsemodel.numerics.exchange.batched_newton import batch_limit, lowest_first
 from sparsemodel.numerics.exchange.lines import lines_of
 from sparsemodel.numerics.exchange.models import EXACTLY
 from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, descend_abreast
-from sparsemodel.numerics.exchange.quadratics.beam import CHILDREN
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
 from sparsemodel.numerics.exchange.quadratics.runners_up import minimised_in
