@@ -74,7 +74,7 @@ class Path(Documented, NameHints):
     array([0, 2])
     """
 
-    _elsewhere = NAMES_OF_PATHS
+    _hints_by_name = NAMES_OF_PATHS
 
     def __init__(
         self,
