@@ -163,7 +163,7 @@ def describe(
     for knapsack in sparsity.knapsacks:
         structure += f":{array_hash(knapsack.costs)}<={knapsack.most!r}"
     if sparsity.order is not None:
-        rows = sparsity.order.listed
+        rows = sparsity.order.as_lists
         most = max(map(len, rows))
         padded = np.array([[*row, *[-2] * (most - len(row))] for row in rows], dtype=np.float64)
         structure += f":order {array_hash(padded)}"
