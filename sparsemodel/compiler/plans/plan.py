@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.compiler.deferred import Deferred
 from sparsemodel.compiler.facts.fact_sheet import Fact
 from sparsemodel.compiler.plans.stage import LINKS, Rejection, Stage
@@ -208,7 +208,7 @@ class Plan(Documented):
     def __str__(self) -> str:
         return self.text()
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def graph(self) -> Any:
         """Return the plan as a ``networkx.DiGraph`` from ``"problem"`` to ``"solution"``.
 
