@@ -335,14 +335,14 @@ def test_backends_that_cannot_say_so_and_texts_say_it():
     problem = sm.Problem(
         sm.minimize(sm.squared_loss(a @ w, b)), sm.card(w) <= 3, hierarchy("weak", w)
     )
-    with pytest.raises(UnsupportedProblemError, match="only beside something else"):
+    with pytest.raises(UnsupportedProblemError, match="only together with something else"):
         problem.solve("nhtp")
-    assert "6 of them only beside others" in " ".join(problem.explain().split())
+    assert "6 of them only together with others" in " ".join(problem.explain().split())
     problem.solve()
     certificate = certify(problem.form, w.value)
     text = " ".join(str(certificate).split())
-    assert "6 of them only beside others" in text
-    assert "left out that entries are nonzero only beside others" in text
+    assert "6 of them only together with others" in text
+    assert "ignored by it that entries are nonzero only together with others" in text
     assert certificate.bound <= problem.prove().bound
 
 

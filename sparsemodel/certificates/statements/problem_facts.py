@@ -98,7 +98,7 @@ class ProblemFacts:
         ]
         needing = {child for child, *_ in (self.numbers or {}).get("order", ())}
         if needing:
-            parts.append(f"{len(needing)} of them only beside others")
+            parts.append(f"{len(needing)} of them only together with others")
         free = self.free if self.grouped else self.free - forced
         if free:
             parts.append(not_counted(free, units == "rows"))
