@@ -47,7 +47,7 @@ def solved_elsewhere(content: bytes) -> bytes:
 def test_threads_give_the_same_answers_to_the_last_bit():
     alone = [answer(number) for number in range(4)]  # one of each loss
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(answer, [*range(4), *range(4)])) == alone + alone
+        assert list(pool.map(answer, [3, *range(4)])) == [alone[3], *alone]
 
 
 def test_threads_may_share_the_data_of_different_problems():
