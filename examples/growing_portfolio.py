@@ -2,8 +2,8 @@
 ======================
 
 The growth rate of a portfolio that is reinvested every year is the mean logarithm of its gains, a
-concave function. It is written in CVXPY and maximised over portfolios of few assets. Each
-portfolio is proved optimal.
+concave function. It is written in CVXPY and maximised over portfolios of few assets. Each growth
+rate is proved to be within 0.01 % of the largest.
 """
 
 import cvxpy as cp
@@ -25,7 +25,7 @@ for k in sizes:
     problem = sm.Problem(cp.Maximize(growth), [sm.card(w) <= k, cp.sum(w) == 1, w >= 0])
     problem.solve()
     found.append(float(growth.value))
-    print(f"k = {k}: {np.expm1(found[-1]):.2%} a year, {problem.prove().headline()}")
+    print(f"k = {k}: {np.expm1(found[-1]):.2%} a year, {problem.prove().title()}")
 
 every = cp.Variable(assets)
 most = cp.Problem(
@@ -34,7 +34,8 @@ most = cp.Problem(
 
 plt.plot(sizes, np.expm1(found), "o-", label="best portfolio of k assets")
 plt.axhline(np.expm1(most), linestyle=":", label="all assets")
-plt.xlabel("k")
-plt.ylabel("growth in a year")
+plt.xticks(sizes)
+plt.xlabel("assets in the portfolio, k")
+plt.ylabel("growth rate per year")
 plt.legend()
 plt.show()

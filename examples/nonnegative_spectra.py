@@ -33,12 +33,11 @@ proof = problem.prove()
 print(proof.headline())
 
 # %%
-plt.plot(wave, spectrum, color="0.7", label="measured")
-plt.plot(wave, library @ w.value, label="explained")
-for j in solution.support:
-    plt.plot(wave, library[:, j] * w.value[j], "--", linewidth=1, label=f"substance {j}")
-plt.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-plt.xlabel("wavelength")
-plt.ylabel("absorbance")
-plt.tight_layout()
+figure, axes = plt.subplots(layout="constrained")
+axes.plot(wave, spectrum, ".", color="0.6", label="measured")
+axes.plot(wave, library @ w.value, color="black", linewidth=1, label="explained")
+for j, colour in zip(solution.support, ("C0", "C1", "C2", "C3"), strict=True):
+    axes.plot(wave, library[:, j] * w.value[j], "--", color=colour, label=f"substance {j}")
+figure.legend(loc="outside right upper", frameon=False)
+axes.set(xlabel="wavelength (relative)", ylabel="absorbance (relative)")
 plt.show()

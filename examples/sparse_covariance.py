@@ -34,7 +34,10 @@ print(problem.prove(time_limit=10).headline())
 
 limit = np.abs(S).max()
 shown = {"sample": S, "nearest": without, "with the bound": W.value}
-for axis, (title, matrix) in zip(plt.subplots(1, 3, figsize=(9, 3))[1], shown.items(), strict=True):
-    axis.imshow(matrix, cmap="RdBu", vmin=-limit, vmax=limit)
-    axis.set_title(title)
+figure, axes = plt.subplots(1, 3, figsize=(9, 3), layout="constrained")
+for axis, (title, matrix) in zip(axes, shown.items(), strict=True):
+    image = axis.imshow(matrix, cmap="RdBu", vmin=-limit, vmax=limit)
+    axis.set(title=title, xlabel="share", xticks=range(0, 10, 3), yticks=range(0, 10, 3))
+axes[0].set_ylabel("share")
+figure.colorbar(image, ax=axes, label="covariance")
 plt.show()

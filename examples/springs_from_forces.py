@@ -31,7 +31,9 @@ print(problem.prove(time_limit=10).headline())
 
 limit = np.abs(stiffness).max()
 shown = {"true": stiffness, "estimated": K.value}
-for axis, (title, matrix) in zip(plt.subplots(1, 2, figsize=(8, 4))[1], shown.items(), strict=True):
-    axis.imshow(matrix, cmap="RdBu", vmin=-limit, vmax=limit)
+figure, axes = plt.subplots(1, 2, figsize=(8, 4), layout="constrained")
+for axis, (title, matrix) in zip(axes, shown.items(), strict=True):
+    image = axis.imshow(matrix, cmap="RdBu", vmin=-limit, vmax=limit)
     axis.set(title=title, xlabel="body", ylabel="body")
+figure.colorbar(image, ax=axes, label="stiffness")
 plt.show()

@@ -74,7 +74,11 @@ _PLACES: tuple[tuple[str, str, Mapping[str, str]], ...] = (
     ("", "sm.", _ARGUMENTS),
 )
 """Of modules what their functions are called with, and what to write in place of arguments."""
-_OBJECTS = {"CertificateFrame": "certificate", "Declaration": "problem", "Fitted": "solution"}
+_OBJECTS = {
+    **dict.fromkeys(("CertificateFrame", "PrecisionCertificate"), "certificate"),
+    "Declaration": "problem",
+    "Fitted": "solution",
+}
 """What objects are called whose class a user does not write."""
 _POSITIONS = {
     "sm.cox_loss": "Times, events and strata are columns: `np.column_stack([time, event])`.",
@@ -84,7 +88,7 @@ _POSITIONS = {
 """What to write in place of more values than there are places."""
 
 
-def taking_only_its_own(function: Callable[P, R]) -> Callable[P, R]:
+def rejects_unknown_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Return the function with an error that says what to write for an argument it has not."""
     code = function.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

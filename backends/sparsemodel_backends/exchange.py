@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -28,14 +28,14 @@ from sparsemodel.numerics import (
     SupportBeam,
     cheap_columns,
     exactly_priced,
+    many_rows,
     observations,
     quadratic_of,
-    telling,
 )
 
 _WORK = 2**24
 """Prices between two looks at the callback, about."""
-_SWINGS = 16
+_BLOCKS = 16
 """Units from which several are replaced at a time before a search ends. Of 100 x 200 problems with
 5 or 15 units none of 12 gained by it."""
 _FEW, _PRICES, _NUMBERS = 6, 20_000, 2**15
@@ -112,7 +112,7 @@ class Exchange(IterativeBackend[ExchangeState]):
     rounds
         Perturbations at most; 0 for the descent alone.
     effort
-        A factor on how long the search goes on in vain
+        A factor on how long the search goes on without improvement
         (:class:`~sparsemodel.numerics.Rounds`). Up to 1, without a time limit and where prices are
         exact it is shorter in proportion where that would take five seconds by forecast.
     candidates
@@ -122,7 +122,7 @@ class Exchange(IterativeBackend[ExchangeState]):
 
     Notes
     -----
-    *How plans are chosen* in the documentation has the numbers of most of these rules.
+    The numbers are constants in the code, most with the measurement behind them.
 
     **Cost**, of quadratics without constraints. The first support takes at most ``k`` passes (one
     product of matrices if all of ``H`` is formed), a column that enters for the first time half a
@@ -320,9 +320,9 @@ def _quadratic(
         budget = max(1, _WORK // max(1, objective.shape[0] * objective.cardinality.budget))
         at_rest = search.descend(budget, over)
         going = at_rest and not (state.rounds.enough or over() or objective.cardinality.price)
-        if going and telling(objective, search.size) and not search.clear and search.leap():
+        if going and many_rows(objective, search.size) and not search.clear and search.try_double():
             at_rest = False
-            state.rounds.leapt()
+            state.rounds.left_local_optimum()
         point = _point(objective, search)
         rough = priced(objective, point) > priced(objective, state.point)
         return state.point if rough else point, at_rest, search.size
@@ -351,13 +351,13 @@ def _further(
     size, sparsity, over = search.size, objective.cardinality, context.limits.expired
     if sparsity.price and search.resized(context.rng, over):
         return True
-    if size >= _SWINGS:
-        return search.swing(over)
-    few = rounds.ends >= _VARIED or (size <= _FEW and search.comparison.likeness > _APART)
+    if size >= _BLOCKS:
+        return search.exchange_blocks(over)
+    few = rounds.ends >= _VARIED or (size <= _FEW and search.comparison.correlation > _APART)
     little = few and size * search.rows.size <= _PRICES and not sparsity.price
     if not (little and rounds.done and cheap_columns(objective)):
         return False
-    kept = {"entries": _NUMBERS} if size <= _FEW else {"width": _KEPT}
+    kept: dict[str, Any] = {"entries": _NUMBERS} if size <= _FEW else {"width": _KEPT}
     beam = SupportBeam(search.rows, search.linear, size + 1, over, **kept)
     for many in range(1, size + 2):
         beam.grow(many)
@@ -394,7 +394,7 @@ def _general(
         return state.point, True, size
     better = trials.round(state.point, context.rng, state.rounds)
     if better is None and state.rounds.enough:
-        better = trials.afresh(state.point, state.rounds)
+        better = trials.restarted(state.point, state.rounds)
     if better is not None and objective.form.box is not None and objective.form.region is None:
         state.rounds.prolong(_LIKELY)
     return (state.point, True, size) if better is None else (better, False, size)

@@ -32,7 +32,9 @@ from sparsemodel.interfaces import (
     check_options,
     priced,
 )
+from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel.numerics import margins
+from sparsemodel_backends.precision._graphs import Graphs
 
 _SMALL = 500
 """Coordinates up to which the whole Hessian is formed."""
@@ -86,7 +88,14 @@ class Exhaustive(Backend):
     always: ClassVar[str] = "the best of all supports, each minimised as far as it may be the best"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.ENUMERATION})
     capabilities: ClassVar[Capabilities] = Capabilities(
-        smooth=False, price=True, box=True, region=True, limits=True, costs=True, order=True
+        forms=(SparseRegression, SparsePrecision, JointPrecision),
+        smooth=False,
+        price=True,
+        box=True,
+        region=True,
+        limits=True,
+        costs=True,
+        order=True,
     )
 
     def __post_init__(self) -> None:
@@ -154,8 +163,10 @@ def _looked_at(objective: Objective, context: Context) -> Iterator[tuple[int, In
     """Yield the supports to minimise on, each with how many are done with by then."""
     supports = _supports(objective.form)
     one_by_one = context.limits.max_iter is not None
-    screen: _Blocks | _Fits | None = None
-    if not one_by_one and not objective.form.constrained:
+    screen: _Blocks | _Fits | Graphs | None = None
+    if isinstance(objective.form, (SparsePrecision, JointPrecision)):
+        screen = None if one_by_one else Graphs(objective)
+    elif not one_by_one and not objective.form.constrained:
         screen = _Blocks(objective) if _by_blocks(objective) else _Fits.of(objective)
     if screen is None:
         yield from enumerate(supports, start=1)

@@ -22,6 +22,8 @@ from sparsemodel.interfaces import (
     priced,
 )
 from sparsemodel.numerics import (
+    LAYERS,
+    NEGLIGIBLE,
     QuadraticSwaps,
     Swap,
     first_improvement,
@@ -30,17 +32,13 @@ from sparsemodel.numerics import (
     insertions,
     removal_costs,
     removal_order,
-    share_left,
     support_units,
     top_k,
+    unexplained,
 )
 
-_NEGLIGIBLE = 1e-11
-"""A decrease below this fraction of the objective's range is rounding."""
 _ROUGH = 1e-3
 """Accuracy of the restricted minimisations that only compare supports."""
-_LAYERS = 30
-"""A thirtieth of the room is filled at a time, so that blocks become single units at the end."""
 _TRIALS = 160
 """Insertions that are re-solved, about, while an empty support is filled."""
 _REMOVALS = 3
@@ -147,7 +145,7 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
     def step(
         self, objective: Objective, state: LocalSearchState, context: Context
     ) -> LocalSearchState:
-        threshold = _NEGLIGIBLE * max(state.scale, abs(state.point.value))
+        threshold = NEGLIGIBLE * max(state.scale, abs(state.point.value))
         if state.swaps is None:
             state = _measured(objective, state)
             following = self._general(objective, state, context, threshold)
@@ -212,7 +210,7 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
         units = support_units(sparsity, point.support)
         room = min(sparsity.budget, sparsity.units) - units.size
         # Loose solves are relative to the gradient at zero, which is large beside the one here.
-        tol = _ROUGH * share_left(objective, point)
+        tol = _ROUGH * unexplained(objective, point)
         if room > 0:
             following = self._added(objective, state, context, units, room, tol)
             if following is not None and _falls(objective, point, following, threshold):
@@ -239,7 +237,7 @@ class LocalSearch(IterativeBackend[LocalSearchState]):
     ) -> Point | None:
         """Return the point with the best unit added, or with many where there is much room."""
         sparsity, point = objective.cardinality, state.point
-        block = room // _LAYERS if sparsity.price == 0.0 else 1
+        block = room // LAYERS if sparsity.price == 0.0 else 1
         if block <= 1:
             trials = self._trials(objective, point, context, state.diagonal, tol)
             return min(trials, key=lambda trial: priced(objective, trial), default=None)
@@ -292,7 +290,7 @@ def _falls(objective: Objective, point: Point, following: Point, threshold: floa
 def _measured(objective: Objective, state: LocalSearchState) -> LocalSearchState:
     """Return the state with curvatures that are not much older than its point.
 
-    They change with the value: measured anew when that has halved, they cost little.
+    They change with the value: measured again when that has halved, they cost little.
     """
     value = state.point.value - (infimum if np.isfinite(infimum := objective.infimum()) else 0.0)
     if state.diagonal is not None and value > 0.5 * state.measured:

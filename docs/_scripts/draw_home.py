@@ -1,6 +1,7 @@
 """Draw the picture of the home page: ``python docs/_scripts/draw_home.py`` (some seconds).
 
-Writes ``docs/pictures/home.svg``: objective and lower bound of the leukaemia example along ``k``.
+Writes ``docs/pictures/home.svg``: objective, lower bound and relative gap of the leukaemia example
+along ``k``.
 """
 
 from __future__ import annotations
@@ -28,15 +29,19 @@ def draw() -> None:
     for k.value in KS:
         found.append(problem.certify())
     matplotlib.rcParams["svg.hashsalt"] = "home"
-    figure = Figure(figsize=(7.2, 3.0), layout="constrained")
-    axes = figure.subplots()
+    figure = Figure(figsize=(7.2, 2.8), layout="constrained")
+    axes, shares = figure.subplots(1, 2, width_ratios=(3, 2))
     values, bounds = [c.value for c in found], [c.bound for c in found]
     axes.fill_between(KS, bounds, values, color="#b9cfe8", label="the best model lies here")
-    axes.plot(KS, values, "o-", color="#1f5fa8", ms=4, label="model found")
-    axes.plot(KS, bounds, "s--", color="#1d7a4a", ms=3, label="lower bound")
-    axes.set(xlabel="genes in the model, k", ylabel="objective", xlim=(0.7, 15.3), ylim=(0, None))
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.plot(KS, values, "o-", color="#1f5fa8", ms=3.5, lw=1.2, label="model found", zorder=3)
+    axes.plot(KS, bounds, "s-", color="#7fbf9e", ms=6, lw=3.5, label="lower bound")
+    axes.set(xlabel="genes in the model, k", ylabel="objective", xlim=(0.5, 15.5), ylim=(0, None))
     axes.legend(frameon=False)
+    shares.bar(KS, [100.0 * c.relative_gap for c in found], color="#b9cfe8", edgecolor="#1f5fa8")
+    shares.set(xlabel="genes in the model, k", ylabel="gap, % of the objective", xlim=(0.3, 15.7))
+    for ax in (axes, shares):
+        ax.set_xticks(range(1, 16, 2))
+        ax.spines[["top", "right"]].set_visible(False)
     figure.savefig(PICTURE, metadata={"Date": None}, facecolor="white")
 
 

@@ -84,7 +84,7 @@ def main(chosen: Options) -> None:
     pictures, grid = plt.subplots(5, len(ks), figsize=(1.15 * len(ks) + 0.7, 6.1),
                                   layout="constrained")  # fmt: skip
     curves, axes = panels(2, 3, height=2.5)
-    rows = []
+    rows, last = [], []
     for line, pair in enumerate(PAIRS):
         X, y, Z, z = digits(pair, images)
         accuracy = []
@@ -109,16 +109,20 @@ def main(chosen: Options) -> None:
                 best = [np.log(2.0), *(event.best for event in history)]
                 axes[line].plot(range(len(best)), best, color=shade, label=f"k = {k}")
         axes[5].plot(ks, accuracy, color=COLOURS[line], marker="o", markersize=3.5)
-        axes[5].annotate(
-            f"{pair[0]} vs {pair[1]}", (ks[-1], accuracy[-1]), xytext=(5, -3), fontsize=7.5,
-            textcoords="offset points", color=COLOURS[line],
-        )  # fmt: skip
+        last.append(accuracy[-1])
         headline(axes[line], f"{pair[0]} vs {pair[1]}")
         logarithmic(axes[line])
         axes[line].set_xlim(left=0)
         axes[line].set_xlabel("stage", fontsize=9)
     for ax in (axes[0], axes[3]):
         ax.set_ylabel("objective", fontsize=9)
+    height = -np.inf
+    for line in np.argsort(last).tolist():
+        height = max(height + 0.55, last[line])  # labels of nearly equal accuracies apart
+        axes[5].annotate(
+            f"{PAIRS[line][0]} vs {PAIRS[line][1]}", (ks[-1], height), xytext=(5, -3), fontsize=8,
+            textcoords="offset points", color=COLOURS[line],
+        )  # fmt: skip
     headline(axes[5], "test accuracy, %")
     whole(axes[5])
     axes[5].set_xlim(right=1.3 * ks[-1])

@@ -35,7 +35,7 @@ HEADLINES = {
     "k": "k entries kept",
     "m": "m steps in a stage",
     "eta": "step length η",
-    "eta = 3e-4, m": "η = 3e-4, m steps in a stage",
+    "eta = 3e-4, m": "m steps, η = 3e-4",
 }
 
 

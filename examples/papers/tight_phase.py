@@ -116,9 +116,10 @@ def main(chosen: Options) -> None:
         colour = next(shades, "#08306b")
         line = grids["HT-SVRG"][i]
         axes[3].plot(ns, line, color=colour, linewidth=1.6, label=f"_K = {Ks[i]}")
-        half = int(np.argmax(line >= 50.0)) if line.max() >= 50.0 else len(ns) - 1
-        axes[3].annotate(f"K = {Ks[i]}", (ns[half], line[half]), fontsize=7.5, color="#333333",
-                         xytext=(-4, 4), textcoords="offset points", ha="right")  # fmt: skip
+        half = needed(ns, line, 50.0)
+        if np.isfinite(half):
+            axes[3].annotate(f"K = {Ks[i]}", (half, 50.0), fontsize=8, color="#333333",
+                             xytext=(4, -8), textcoords="offset points")  # fmt: skip
     headline(axes[3], "HT-SVRG")
     axes[3].set_xlabel("measurements n", fontsize=9)
     axes[3].set_ylabel("recovered, %", fontsize=9)

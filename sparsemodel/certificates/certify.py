@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from sparsemodel._version import __version__
+from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem, condensed
 from sparsemodel.certificates.arithmetic.multipliers import (
     MILD,
+    dualised,
     multipliers_at,
     no_multipliers,
-    priced,
 )
-from sparsemodel.certificates.arithmetic.tall import Survey, survey
 from sparsemodel.certificates.dual_bounds.bound import infimum_bound
 from sparsemodel.certificates.dual_bounds.bound_search import Candidate
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.slopes_of_equations import (
@@ -98,45 +98,45 @@ def certify(
         raise DataError(f"target must be a number of at least 0, not {target!r}.")
     deadline = None if time_limit is None else began + time_limit
     with ending_by(deadline):
-        seen = survey(form, x)
-    check_value(seen.at_point)
-    if seen.fingerprints is None:  # before the search: nothing is stated without
+        problem = condensed(form, x)
+    check_value(problem.at_point)
+    if problem.fingerprints is None:  # before the search: nothing is stated without
         known = [block_fingerprints(term.design) for term in form.terms]
-        seen = replace(seen, fingerprints=known)
+        problem = replace(problem, fingerprints=known)
 
-    def root_of(seen: Survey) -> Root:
+    def root_of(problem: CertifiedProblem) -> Root:
         return root_bound(
-            seen.below,
+            problem.minorant,
             x,
-            seen.at_point,
-            duals=duals if seen.below is form else (),
+            problem.at_point,
+            duals=duals if problem.minorant is form else (),
             deadline=deadline,
             relax=relax,
             began=began,
             target=target,
         )
 
-    seen = with_multipliers(seen, x)
-    root = root_of(seen)
-    if not _suffices(seen, root, target):
-        plain = no_multipliers(seen)
+    problem = with_multipliers(problem, x)
+    root = root_of(problem)
+    if not _suffices(problem, root, target):
+        plain = no_multipliers(problem)
         other = root_of(plain)
         if other.best.bound.value >= root.best.bound.value:
-            seen, root = plain, other
+            problem, root = plain, other
     for _ in range(ROUNDS):
         bounds = root.best.witness.bounds
-        better = None if bounds is None else relaxed_slopes(seen, x, bounds, deadline)
+        better = None if bounds is None else relaxed_slopes(problem, x, bounds, deadline)
         if better is None or root.interrupted:
             break
         again = root_of(better)
         if not again.best.bound.value > root.best.bound.value:
             break
-        seen, root = better, again
-    best = carried(seen, root.best)
+        problem, root = better, again
+    best = carried(problem, root.best)
     if root.interrupted:
         best = replace(best, source=f"{best.source} (interrupted before the search ended)")
     return assemble(
-        seen,
+        problem,
         x,
         best,
         names=names,
@@ -147,40 +147,42 @@ def certify(
     )
 
 
-def _suffices(seen: Survey, root: Root, target: float) -> bool:
+def _suffices(problem: CertifiedProblem, root: Root, target: float) -> bool:
     """Return whether a bound with multipliers is likely to be the better one.
 
     Of inequalities they are those of one support, and others may do better without.
     """
-    if seen.multipliers is None or root.interrupted:
+    if problem.multipliers is None or root.interrupted:
         return True
-    bound, upper = root.best.bound.value, seen.at_point.upper
-    held = seen.multipliers
+    bound, upper = root.best.bound.value, problem.at_point.upper
+    held = problem.multipliers
     equations = np.count_nonzero(held.slopes) == np.count_nonzero(held.stiffness)
     equations &= held.norms is None or not np.any(held.norms)
-    better = bound > infimum_bound(seen.form).value
+    better = bound > infimum_bound(problem.form).value
     return better and (
-        equations or relative_gap_of(upper, bound, constant_part(seen.form)) <= target
+        equations or relative_gap_of(upper, bound, constant_part(problem.form)) <= target
     )
 
 
 def with_multipliers(
-    seen: Survey,
+    problem: CertifiedProblem,
     x: FloatArray,
     stiffness: float = MILD,
     *,
     own: bool = False,
     sloped: bool = False,
-) -> Survey:
-    """Return a survey with the constraints in the objective that bounds are sought for.
+) -> CertifiedProblem:
+    """Return the problem with its constraints in the objective that bounds are sought for.
 
     Not where bounds rest on sums of products, nor for a point that is not feasible. With ``own``
     the parts of a search may have slopes of their own, also of norms with ``sloped``.
     """
-    if seen.condensed or seen.at_point.violations:
-        return seen
-    held = multipliers_at(seen.form, x, stiffness, sloped=sloped)
-    return priced(seen, None if held is None else replace(held, own=own and held.slopes.size > 0))
+    if problem.condensed or problem.at_point.violations:
+        return problem
+    held = multipliers_at(problem.form, x, stiffness, sloped=sloped)
+    return dualised(
+        problem, None if held is None else replace(held, own=own and held.slopes.size > 0)
+    )
 
 
 def check_value(at_point: Primal) -> None:
@@ -204,18 +206,18 @@ def checked_point(form: SparseRegression, x: Any) -> FloatArray:
     return point
 
 
-def carried(seen: Survey, found: Candidate) -> Candidate:
+def carried(problem: CertifiedProblem, found: Candidate) -> Candidate:
     """Return a candidate found on less data as one for all of them, its bound evaluated again."""
-    witness = seen.portable(found.witness)
+    witness = problem.portable(found.witness)
     if witness is found.witness:
         return found
-    again = evaluated(seen.below, replace(found, witness=witness), seen.at_point)
-    lower = replace(again.bound, value=again.bound.value - seen.spare)
+    again = evaluated(problem.minorant, replace(found, witness=witness), problem.at_point)
+    lower = replace(again.bound, value=again.bound.value - problem.margin)
     return replace(again, bound=lower)
 
 
 def assemble(
-    seen: Survey,
+    problem: CertifiedProblem,
     x: FloatArray,
     best: Candidate,
     *,
@@ -228,8 +230,8 @@ def assemble(
 ) -> Certificate:
     """Return the certificate for a point and the best candidate for its bound."""
     searched = proof is not None
-    form, at_point = seen.form, seen.at_point
-    found = derive(seen, x, best.bound, best.witness, searched=searched)
+    form, at_point = problem.form, problem.at_point
+    found = derive(problem, x, best.bound, best.witness, searched=searched)
     bound = found.bound
     shown = sorted({*at_point.support.tolist(), *form.sparsity.free.tolist()})
     label: Callable[[int], str] = (
@@ -253,8 +255,8 @@ def assemble(
         x=x,
         support=tuple(int(j) for j in at_point.support),
         names={int(j): label(int(j)) for j in shown},
-        problem=describe(form, seen.fingerprints),
-        witness=replace(best.witness, multipliers=seen.multipliers),
+        problem=describe(form, problem.fingerprints),
+        witness=replace(best.witness, multipliers=problem.multipliers),
         backend=backend,
         progress=thinned(progress),
         seconds=seconds,

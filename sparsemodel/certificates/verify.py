@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
-from sparsemodel.certificates.arithmetic.multipliers import priced
+from sparsemodel.arguments import rejects_unknown_arguments
+from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem, condensed, uncondensed
+from sparsemodel.certificates.arithmetic.multipliers import dualised
 from sparsemodel.certificates.arithmetic.products import with_products_alone
 from sparsemodel.certificates.arithmetic.readings import forget
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, TWICE
-from sparsemodel.certificates.arithmetic.tall import Survey, plain_survey, survey
 from sparsemodel.certificates.dual_bounds.bound import Bound
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import named
 from sparsemodel.certificates.dual_bounds.witness import evaluate
@@ -32,7 +32,7 @@ from sparsemodel.certificates.precision_matrices.verify_precision import verify_
 from sparsemodel.certificates.proving.records.replay import checked, tree_bound
 from sparsemodel.certificates.proving.records.searches import NOTHING, SEARCHED, searched
 from sparsemodel.certificates.statements.certificate import WRITERS_OWN, Certificate
-from sparsemodel.certificates.statements.claims import Claim
+from sparsemodel.certificates.statements.claims import REPRODUCED, Claim
 from sparsemodel.certificates.statements.comparison import (
     Verification,
     require,
@@ -53,8 +53,6 @@ from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel.progress import showing
 from sparsemodel.threads import small_work
 
-_RELATIVE = 1e-9
-"""How far two computations of the same quantity may differ, as another machine rounds otherwise."""
 _SHOWN = 0.02
 """Share by which an allowance may differ: two of its digits are printed."""
 _NAMED = 3
@@ -64,7 +62,7 @@ _NAMED = 3
 @small_work()
 @showing("Verifying")
 @np.errstate(all="ignore")
-@taking_only_its_own
+@rejects_unknown_arguments
 def verify(
     certificate: Certificate | PrecisionCertificate | str | os.PathLike[str],
     form: Form,
@@ -165,33 +163,33 @@ def _verify(
         forget(term.design)
     # Dual points that are in the file are points of the rows: those are read.
     if all(a is None for a in c.witness.duals):
-        seen = survey(form, c.x)
+        problem = condensed(form, c.x)
         try:
-            return _derived(c, seen, names, cross_check)
+            return _derived(c, problem, names, cross_check)
         except CertificateError:
-            if not seen.condensed:
+            if not problem.condensed:
                 raise  # else rows decide what sums may have rounded away
-    return _derived(c, plain_survey(form, c.x), names, cross_check)
+    return _derived(c, uncondensed(form, c.x), names, cross_check)
 
 
 def _derived(
-    c: Certificate, seen: Survey, names: Sequence[str] | None, cross_check: bool
+    c: Certificate, problem: CertifiedProblem, names: Sequence[str] | None, cross_check: bool
 ) -> Verification:
     """Derive every line again, and compare."""
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
 
     lines: list[tuple[str, str]] = []
-    form = seen.form
-    _same_problem(c, form, seen.fingerprints)
+    form = problem.form
+    _same_problem(c, form, problem.fingerprints)
     lines.append(("problem", "the same data, loss, ridge and constraints"))
-    seen = priced(seen, c.witness.multipliers)
-    searched, at_point, below = c.proof is not None, seen.at_point, seen.below
-    inner = within(below, c.witness.bounds, at_point, seen.priced)
+    problem = dualised(problem, c.witness.multipliers)
+    searched, at_point, below = c.proof is not None, problem.at_point, problem.minorant
+    inner = within(below, c.witness.bounds, at_point, problem.undualised)
     if c.witness.bounds is not None:
         lines.append(("witness.bounds", c.witness.bounds.statement))
     bound = _bound(c, below, inner)
     found = derive(
-        seen,
+        problem,
         c.x,
         bound,
         c.witness,
@@ -245,7 +243,7 @@ def _bound_matches(c: Certificate, found: Statement, evaluated: Bound) -> None:
             f"{short(evaluated.value)}. Run the proof again on the data to check it."
         )
     if bound.finite and math.isfinite(c.bound):
-        reach = slack + _RELATIVE * (abs(bound.value) + abs(found.null_value - bound.value))
+        reach = slack + REPRODUCED * (abs(bound.value) + abs(found.null_value - bound.value))
         same = c.bound <= evaluated.value + slack
         same = same and (_one_sided(c) or c.bound >= bound.value - reach)
     else:
@@ -397,4 +395,4 @@ def _close(one: float, two: float) -> bool:
         return True
     if not (math.isfinite(one) and math.isfinite(two)):
         return False
-    return abs(one - two) <= _RELATIVE * max(abs(one), abs(two), 1e-300)
+    return abs(one - two) <= REPRODUCED * max(abs(one), abs(two), 1e-300)

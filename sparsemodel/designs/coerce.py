@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.designs.chunked import ChunkedDesign
 from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.designs.elsewhere.foreign import ForeignDesign, is_foreign
@@ -19,17 +19,15 @@ from sparsemodel.designs.operator import OperatorDesign
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.designs.tables.encoding import Encoding, Missing, fields_of
 from sparsemodel.designs.tables.formulas import Formula
-from sparsemodel.designs.tables.frames import frame_array, frame_of_dask, in_memory
+from sparsemodel.designs.tables.frames import REAL_KINDS, frame_array, frame_of_dask, in_memory
 from sparsemodel.designs.tables.labels import labels_of
 from sparsemodel.designs.tables.parquet import ParquetRows, is_parquet
 from sparsemodel.interfaces import DataError, DataTypeError, Design, MissingDependencyError
 from sparsemodel.interfaces.numeric import described, is_masked
 
-_REAL = "biuf"
-
 _ARRAY = "Pass a two-dimensional array or a data frame, with one row for each observation."
 
-_MOST = 2**31 - 1
+LAPACK_LIMIT = 2**31 - 1
 """Rows and columns at most: LAPACK counts them in 32 bits. Entries may be more."""
 
 _FEWER = (
@@ -38,7 +36,7 @@ _FEWER = (
 )
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = None) -> Design:
     """Return a design matrix for ``@``, without a copy if the format allows it.
 
@@ -112,7 +110,7 @@ def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = 
     return _dense(matrix, where)
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def encode(
     frame: Any, *, missing: Missing = "refuse", formula: str | None = None
 ) -> tuple[DenseDesign, tuple[str, ...]]:
@@ -302,9 +300,10 @@ def _check_shape(shape: tuple[int, ...], where: str) -> None:
     if shape[0] == 0 or shape[1] == 0:
         raise DataError(f"{where} is empty: its shape is {tuple(shape)}.")
     for size, (kind, advice) in zip(shape, _FEWER, strict=True):
-        if size > _MOST:
+        if size > LAPACK_LIMIT:
             raise DataError(
-                f"{where} has {size:,} {kind}; at most 2^31 - 1 = {_MOST:,} can be solved. {advice}"
+                f"{where} has {size:,} {kind}; at most 2^31 - 1 = {LAPACK_LIMIT:,} can be solved. "
+                f"{advice}"
             )
 
 
@@ -336,7 +335,7 @@ def _check_kind(dtype: Any, where: str) -> None:
         raise DataTypeError(
             f"{where} is complex; stack its real and imaginary parts as rows of a real matrix."
         )
-    if dtype.kind not in _REAL:
+    if dtype.kind not in REAL_KINDS:
         raise DataTypeError(
             f"{where} has dtype {dtype}, which is not a real number type; "
             "convert it with A.astype(float) after encoding text or missing values."

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+MOST_BARS = 1000
+"""Bars of a chart that are written out; the rest is counted."""
+
 
 @final
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from sparsemodel.documents.document import (
+    MOST_BARS,
     Bars,
     Block,
     Chart,
@@ -18,8 +19,6 @@ from sparsemodel.documents.document import (
     Table,
 )
 from sparsemodel.documents.picture import line_chart
-
-_MOST = 1000
 
 
 def as_html(document: Document) -> str:
@@ -103,7 +102,7 @@ def _bars(block: Bars) -> str:
     largest = block.scale or max((abs(b.size) for b in block.rows if b.drawn), default=0.0) or 1.0
     both = any(b.size < 0.0 for b in block.rows if b.drawn)  # to the left and to the right
     rows = []
-    for bar in block.rows[:_MOST]:
+    for bar in block.rows[:MOST_BARS]:
         width = (50.0 if both else 100.0) * min(1.0, abs(bar.size) / largest)
         sign = "minus" if bar.size < 0.0 else "plus"
         left = (50.0 - width if bar.size < 0.0 else 50.0) if both else 0.0
@@ -114,7 +113,7 @@ def _bars(block: Bars) -> str:
             f'<tr><th scope="row">{escape(bar.name)}{note}</th><td class="num">{escape(bar.text)}'
             f'</td><td class="size">{drawn}</td></tr>'
         )
-    more = len(block.rows) - _MOST
+    more = len(block.rows) - MOST_BARS
     tail = f"<p>and {more} more.</p>" if more > 0 else ""
     return _table("coefficients", "".join(rows)) + tail
 

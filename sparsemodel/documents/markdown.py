@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparsemodel.documents.document import (
+    MOST_BARS,
     Bars,
     Block,
     Checklist,
@@ -15,8 +16,6 @@ from sparsemodel.documents.document import (
     Table,
 )
 from sparsemodel.documents.escaping import visible
-
-_MOST = 1000
 
 
 def as_markdown(document: Document) -> str:
@@ -48,8 +47,10 @@ def _block(block: Block) -> str:
         case Bars(rows=bars, header=header):
             if not bars:
                 return _cell(block.empty)
-            table = _table(header, [(_noted(bar.name, bar.note), bar.text) for bar in bars[:_MOST]])
-            more = len(bars) - _MOST
+            table = _table(
+                header, [(_noted(bar.name, bar.note), bar.text) for bar in bars[:MOST_BARS]]
+            )
+            more = len(bars) - MOST_BARS
             return table + (f"\n\nand {more} more." if more > 0 else "")
     return ""
 

@@ -1,7 +1,7 @@
 """Running a plan: stages one after the other, each result checked, the best one finished."""
 
 from sparsemodel.driver.outcome import (
-    Looked,
+    FoundBound,
     LowerBound,
     Outcome,
     RunOptions,
@@ -10,4 +10,4 @@ from sparsemodel.driver.outcome import (
 )
 from sparsemodel.driver.run import run
 
-__all__ = ["Looked", "LowerBound", "Outcome", "RunOptions", "ShortProof", "StageEnd", "run"]
+__all__ = ["FoundBound", "LowerBound", "Outcome", "RunOptions", "ShortProof", "StageEnd", "run"]

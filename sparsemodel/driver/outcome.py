@@ -33,7 +33,7 @@ class StageEnd:
 
 
 class ShortProof(Protocol):
-    """What a short proof came to, in the coordinates of the unreduced form."""
+    """The result of a short proof, in the coordinates of the unreduced form."""
 
     @property
     def x(self) -> FloatArray:
@@ -70,7 +70,7 @@ class Outcome:
     duals: tuple[tuple[FloatArray, ...], ...]
     """Dual points worth trying as bounds, a loss gradient per term each."""
     promise: float = np.inf
-    """What none of them proves more than, in plain arithmetic."""
+    """An upper bound on what they prove, in plain arithmetic."""
     stages: tuple[StageEnd, ...] = ()
     """What each stage did."""
     bound: float = -np.inf
@@ -81,41 +81,41 @@ class Outcome:
     """What the plan had, with the options in force."""
 
 
-class Looked(NamedTuple):
-    """What a look for a lower bound came to."""
+class FoundBound(NamedTuple):
+    """The result of a search for a lower bound."""
 
     bound: float
     optimal: bool
     """Whether it proves the point optimal."""
     better: float = np.inf
-    """Objective of a better point that it met; infinite if it met none."""
+    """Objective of a better point that was found; infinite if none was."""
 
 
 @final
 class LowerBound:
     """A valid lower bound on an optimum, and whether it proves a point optimal.
 
-    A better one is looked for when it is first read: what nobody asks for costs nothing.
+    A better one is searched for when it is first read: a bound that is not read costs nothing.
     """
 
-    __slots__ = ("_look", "better", "optimal", "value")
+    __slots__ = ("_search", "better", "optimal", "value")
 
     def __init__(
         self,
         value: float,
         optimal: bool = False,
-        look: Callable[[], Looked] | None = None,
+        search: Callable[[], FoundBound] | None = None,
     ) -> None:
-        self.value, self.optimal, self._look = value, optimal, look
+        self.value, self.optimal, self._search = value, optimal, search
         self.better = np.inf
 
     def read(self) -> Self:
-        """Return it with what a look at the problem has found."""
-        if self._look is not None and not self.optimal:
-            found = self._look()
+        """Return it with the bound that a search finds, once."""
+        if self._search is not None and not self.optimal:
+            found = self._search()
             self.raise_to(found.bound, found.optimal)
             self.better = found.better
-        self._look = None
+        self._search = None
         return self
 
     def raise_to(self, value: float, optimal: bool) -> None:
@@ -127,7 +127,7 @@ class LowerBound:
 
         Nothing better is looked for afterwards: what is printed of the two agrees.
         """
-        self._look = None
+        self._search = None
         claim = getattr(certificate, "claim", None)
         self.raise_to(certificate.bound, claim is not None and claim.optimal)
 

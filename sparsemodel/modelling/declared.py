@@ -27,13 +27,13 @@ from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.from_cvxpy.choices import choices_of
 from sparsemodel.modelling.from_cvxpy.goals import attributes_of, constraint_of, goal_of
 from sparsemodel.modelling.goal import Minimize
-from sparsemodel.modelling.regression.fewest import Fewest, fewest_of
-from sparsemodel.modelling.regression.least_numbers import without_least_numbers
-from sparsemodel.modelling.regression.stand_ins import (
-    StandIns,
-    value_of_stand_in,
-    without_stand_ins,
+from sparsemodel.modelling.regression.defined_variables import (
+    Definitions,
+    value_of_definition,
+    without_defined_variables,
 )
+from sparsemodel.modelling.regression.fewest import Fewest, fewest_of
+from sparsemodel.modelling.regression.minimum_counts import without_minimum_counts
 
 _DECIDES = {
     "k": "k",
@@ -58,7 +58,7 @@ class Reading:
     """In the order of their appearance."""
     outer: tuple[Parameter, ...]
     """Parameters inside CVXPY's goal and constraints, whose present values were read."""
-    stand_ins: StandIns = ()
+    definitions: Definitions = ()
     """Variables in whose place an expression of others is written."""
     fewest: Fewest | None = None
     """How the number of nonzeros is minimised, where that is the objective."""
@@ -96,8 +96,8 @@ class Reading:
         """Give all variables their values."""
         for variable, value in zip(self.variables, values, strict=True):
             variable.take(value)
-        for variable, meaning in self.stand_ins:
-            variable.value = value_of_stand_in(meaning)
+        for variable, meaning in self.definitions:
+            variable.value = value_of_definition(meaning)
         for boolean, variable in self.choices:
             boolean.save_value((np.asarray(variable.value) != 0.0).astype(np.float64))
 
@@ -151,17 +151,17 @@ class Declared:
         goal = goal_of(self._goal) if is_cvxpy(self._goal) else self._goal
         choices = choices_of(goal.objective, self._given)
         flat = flatten(choices.constraints)
-        kept = without_least_numbers(choices.objective, flat)
+        kept = without_minimum_counts(choices.objective, flat)
         every = kept + attributes_of(collect_variables(choices.objective, flat))
         fewest = fewest_of(choices.objective, every)
         whole = (choices.objective, every) if fewest is None else fewest.declaration
-        found = without_stand_ins(*whole)
+        found = without_defined_variables(*whole)
         variables, outer = collect_variables(found.objective, found.constraints), self._outer
         if fewest is None:
             goal, every = Minimize(found.objective), found.constraints
         else:
             goal, outer = Minimize(choices.objective), (*outer, fewest.k)
-        return Reading(goal, every, variables, outer, found.stand_ins, fewest, choices.marked)
+        return Reading(goal, every, variables, outer, found.definitions, fewest, choices.marked)
 
     def __repr__(self) -> str:
         if self.missing:

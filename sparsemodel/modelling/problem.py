@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, final
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.driver import Outcome, RunOptions
 from sparsemodel.interfaces import Backend, Callback, NotSolvedError
@@ -17,9 +17,9 @@ from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.regression.fewest import Fewest
+from sparsemodel.modelling.results.assembly import import_certificates, run_plan
 from sparsemodel.modelling.results.failures import asked
 from sparsemodel.modelling.results.limits import checked_ridges
-from sparsemodel.modelling.results.packaged import loaded, solved
 from sparsemodel.modelling.results.path import Path, followed
 from sparsemodel.modelling.results.predicting import Kind
 from sparsemodel.modelling.results.proving import certify, enclosure, prove
@@ -71,7 +71,7 @@ class Problem(Declaration):
     array([0., 2.])
     """
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def __init__(self, goal: Any, *given: Any, constraints: Any = ()) -> None:
         super().__init__(goal, (*given, constraints))
         self._solved_for: tuple[int, ...] = ()
@@ -101,21 +101,18 @@ class Problem(Declaration):
             None chooses automatically. Otherwise the name of a backend, a backend such as
             ``sm.backends.NHTP(tol=1e-10)``, or a plan such as ``"nhtp > local_search | omp"``
             (``>`` hands the point to the next stage, ``|`` starts from zero, and the best point is
-            returned). It is never replaced by another backend; if it cannot solve the problem,
-            an error says why.
+            returned). It is never replaced by another backend.
         start
             The starting point: an array for the problem's one variable, a mapping from variables to
             arrays, or ``"value"`` for the variables' present values. None starts from zero. If
             the number of nonzeros is minimised, it is used wherever it satisfies the limit.
         effort
             How long a search continues without improvement. ``"high"`` also runs searches that are
-            expected to take more than five seconds, and tries a short proof for small squared
-            losses unless there is a time limit.
+            expected to take more than five seconds, and tries a short proof of squared losses.
         seed
             Seed of the backends that draw random numbers.
         time_limit
-            Seconds after which the best point so far is returned. With a limit the search
-            continues longer than without.
+            Seconds after which the best point is returned; a search goes on longer than without.
         max_iter
             Iteration limit, in place of the backend's own.
         verbose
@@ -127,6 +124,11 @@ class Problem(Declaration):
         -------
         Solution
             Also kept as :attr:`solution`.
+
+        Raises
+        ------
+        UnsupportedProblemError, InfeasibleError, UnboundedError, SeparableDataError
+            When no backend applies, no feasible point is found, or there is no minimiser.
 
         Examples
         --------
@@ -184,7 +186,7 @@ class Problem(Declaration):
         options = replace(
             options, start=first, enclosure=enclosure, proof=proof, proved_last=effort == "high"
         )
-        outcome, found = solved(
+        outcome, found = run_plan(
             self._declared.reading, compiled, options, backend, effort, verbose=verbose, began=began
         )
         return self._take(found, outcome)
@@ -248,7 +250,7 @@ class Problem(Declaration):
             raise NotSolvedError("The problem has not been solved yet; call problem.solve().")
         return self._solution
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def predict(self, new: Any, kind: Kind = "response") -> Any:
         """Return the last solution's predictions for new data.
 
@@ -301,7 +303,7 @@ class Problem(Declaration):
             When the bound is above the objective of the solution: an error in a loss or here.
         """
         with within(time_limit) as limit:
-            loaded()
+            import_certificates()
             fewest = self._declared.reading.fewest
             if fewest is not None:
                 return self._fewer(fewest, lambda each, _: each.certify(time_limit=limit.limit))
@@ -354,8 +356,7 @@ class Problem(Declaration):
             Seconds, at most half of them for a first solve; None for no limit. Compiling code, in
             the first proof after the installation, is not counted.
         verbose
-            Write a table to standard error while it runs: time, nodes, open nodes, best objective,
-            best bound, gap.
+            Write a table of time, nodes, objective and bound to standard error while it runs.
         resume
             The certificate of an earlier proof, or its ``.json`` file. Its nodes are evaluated
             again but not searched again; ``gap`` must not be smaller than the earlier one.
@@ -374,7 +375,7 @@ class Problem(Declaration):
             When ``resume`` is about another problem, or contains no search to continue.
         """
         with within(time_limit) as limit:
-            loaded()
+            import_certificates()
             fewest = self._declared.reading.fewest
             if fewest is not None:
                 how: Any = {"time_limit": limit.limit, "verbose": verbose, "resume": resume}

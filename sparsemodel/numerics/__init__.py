@@ -1,6 +1,7 @@
 """Shared kernels, public to backend authors. Depends on the interfaces alone."""
 
 from sparsemodel.interfaces.numeric import rowwise
+from sparsemodel.numerics.along_k.beam import SupportBeam
 from sparsemodel.numerics.along_k.forward_backward import forward_backward_path
 from sparsemodel.numerics.along_k.supports import SupportsAlongK, searched_along
 from sparsemodel.numerics.curvatures.batches import Batch, batch_count, drawn_block, epoch
@@ -19,10 +20,10 @@ from sparsemodel.numerics.duality import (
     unpenalised_free,
     weighted,
 )
-from sparsemodel.numerics.exchange.greedy import GreedySupport
+from sparsemodel.numerics.exchange.greedy import LAYERS, GreedySupport
 from sparsemodel.numerics.exchange.models import quadratic_of
 from sparsemodel.numerics.exchange.quadratic_swaps import QuadraticSwaps, Swap
-from sparsemodel.numerics.exchange.quadratics.beam import SupportBeam
+from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
@@ -31,35 +32,36 @@ from sparsemodel.numerics.exchange.support_factor import SupportFactor, exactly_
 from sparsemodel.numerics.exchange.swaps import (
     first_improvement,
     insertions,
-    observations,
     removal_order,
-    share_left,
-    telling,
 )
 from sparsemodel.numerics.exchange.trials import ExchangeTrials
+from sparsemodel.numerics.minimisers.dispatch import minimise_restricted
 from sparsemodel.numerics.minimisers.feasible import feasible_start, inside, satisfied
 from sparsemodel.numerics.minimisers.newton import (
     conjugate_gradients,
     minimise_on_support,
     newton_solver,
 )
-from sparsemodel.numerics.minimisers.service import minimise_restricted
 from sparsemodel.numerics.objectives.regression import (
     RegressionObjective,
     margins,
     predictions,
 )
 from sparsemodel.numerics.objectives.ridged import RidgedObjective
-from sparsemodel.numerics.support.hard_threshold import (
+from sparsemodel.numerics.objectives.validity import (
+    many_rows,
+    observations,
+    unexplained,
+)
+from sparsemodel.numerics.support.projection import project, pruned, relaxed_budget
+from sparsemodel.numerics.support.segments import as_sequence, best_segments
+from sparsemodel.numerics.support.selection import (
     best_units,
     expansion,
-    hard_threshold,
     select,
     select_scores,
     top_k,
 )
-from sparsemodel.numerics.support.projection import project, pruned, relaxed_budget
-from sparsemodel.numerics.support.segments import as_sequence, best_segments
 from sparsemodel.numerics.support.thresholding import (
     Threshold,
     armijo_step,
@@ -68,6 +70,8 @@ from sparsemodel.numerics.support.thresholding import (
 from sparsemodel.numerics.support.units import gradient_scores, insertion_scores, support_units
 
 __all__ = [
+    "LAYERS",
+    "NEGLIGIBLE",
     "Batch",
     "Dual",
     "ExchangeSearch",
@@ -103,11 +107,11 @@ __all__ = [
     "forward_backward_path",
     "full_diagonal",
     "gradient_scores",
-    "hard_threshold",
     "hessian_columns",
     "insertion_scores",
     "insertions",
     "inside",
+    "many_rows",
     "margins",
     "mean_curvature",
     "minimise_on_support",
@@ -132,11 +136,10 @@ __all__ = [
     "select",
     "select_scores",
     "separation",
-    "share_left",
     "shrink_dual",
     "support_units",
-    "telling",
     "top_k",
+    "unexplained",
     "unpenalised_free",
     "weighted",
 ]

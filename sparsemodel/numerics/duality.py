@@ -23,7 +23,7 @@ from sparsemodel.interfaces import (
     Objective,
     SparseRegression,
 )
-from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.support.selection import top_k
 
 Dual: TypeAlias = tuple[FloatArray, ...]
 """``a``, one array per term, without the weights."""

@@ -26,9 +26,9 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics import RegressionObjective, margins
 from sparsemodel.selection.criteria import Criterion, carried, copies, penalty_of
 from sparsemodel.selection.folds import Observed
-from sparsemodel.selection.further import solve_path
-from sparsemodel.selection.path import Followed, PathPoint, Search, charged, with_fewer
+from sparsemodel.selection.path import PathPoint, PathResult, Search, charged, with_fewer
 from sparsemodel.selection.searched_path import limited_path
+from sparsemodel.selection.solve_path import solve_path
 
 _ROUNDING = 1e-8
 """Residuals smaller than this share of the target are rounding."""
@@ -91,7 +91,7 @@ class RegressionObservations(Observed):
             return term.target[:, 1]  # events, whatever strata there are
         return term.target if term.target.ndim == 1 else term.target[:, -1]
 
-    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search) -> Followed:
+    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search) -> PathResult:
         masks = self._masks(kept)
         part = on_observations(self._form, masks)
         key = b"".join(mask.tobytes() for mask in masks)

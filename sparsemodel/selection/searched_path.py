@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from sparsemodel.compiler.choice.all_supports import all_tried
 from sparsemodel.compiler.choice.dispatch import backend_for, make_plan
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.compiler.facts.analysis import Facts
@@ -25,7 +26,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics import best_units, select
 from sparsemodel.numerics.budget import budget
 from sparsemodel.progress import counted
-from sparsemodel.selection.path import Followed, PathPoint, Search
+from sparsemodel.selection.path import PathPoint, PathResult, Search
 
 F = TypeVar("F", bound=Form)
 Thinning = Callable[[F, FloatArray], FloatArray]
@@ -55,10 +56,10 @@ def searched_path(
     *,
     thinned: Thinning[F] = largest_units,
     limited: Callable[[int], F] | None = None,
-    grown: Followed | None = None,
+    grown: PathResult | None = None,
     gradient: FloatArray | None = None,
     descended: bool = False,
-) -> Followed:
+) -> PathResult:
     """Return a solution for every ``k``, and the passes over the data that they cost.
 
     Upwards, the search for ``k`` units starts at the solution for fewer, and at the start that the
@@ -103,7 +104,7 @@ def searched_path(
         below = search.downwards(points)
         if not (below and search.upwards(points)):
             break
-    return Followed(points, search.passes, search.stop)
+    return PathResult(points, search.passes, search.stop)
 
 
 def _fresh(search: _Searches[Any], ks: Sequence[int], near: Sequence[PathPoint]) -> list[PathPoint]:
@@ -113,6 +114,9 @@ def _fresh(search: _Searches[Any], ks: Sequence[int], near: Sequence[PathPoint])
         if points and search.ended:
             break
         tried = [search.found(k, None)]
+        if search.final(k):
+            points.append(tried[0])
+            continue
         if points and not search.ended:
             tried.append(search.found(k, points[-1].x))
         if place < len(near) and not search.ended:
@@ -130,7 +134,7 @@ def limited_path(
     along: Mapping[int, Cardinality] | None,
     how: Search,
     known: dict[Hashable, Any],
-) -> Followed:
+) -> PathResult:
     """Return a solution for every ``k``, by searches from neighbours.
 
     Parameters
@@ -173,11 +177,16 @@ class _Searches(Generic[F]):
         self._limited, self._facts, self._thinned = limited, facts, thinned
         self._gradient, self._effort = gradient, how.effort
         # One start for each k is enough: neighbours along the path are others.
-        self._backend = backend_for(Role.COMPARISON, form) if how.backend is None else how.backend
+        self._compares = how.backend is None
+        self._backend = backend_for(Role.COMPARISON, form) if self._compares else how.backend
         self._begun: set[tuple[int, bytes]] = set()
         self._agreed: frozenset[int] = frozenset()
         self.passes = 0.0
         self.stop = Stop.CONVERGED
+
+    def final(self, k: int) -> bool:
+        """Return whether nothing is left to search with ``k`` units."""
+        return k in self._agreed and not self.ended
 
     @property
     def ended(self) -> bool:
@@ -191,10 +200,13 @@ class _Searches(Generic[F]):
         form = self._limited(k)
         reduced = Reduced(form, (), self._gradient)
         effort = self._effort if effort is None else effort
-        plan = make_plan(form, reduced, self._facts(form), self._backend, effort=effort)
+        backend = self._backend
+        if start is None and self._compares and all_tried(form, effort):
+            backend, self._agreed = None, self._agreed | {k}
+        plan = make_plan(form, reduced, self._facts(form), backend, effort=effort)
         if start is not None:
             self._begun.add((k, _support(start)))
-            plan = plan.from_near() if self._backend is None else plan
+            plan = plan.from_near() if backend is None else plan
         limit = budget().limit
         outcome = run(form, reduced, plan, RunOptions(start=start, time_limit=limit))
         self._begun.add((k, _support(outcome.x)))
@@ -203,7 +215,7 @@ class _Searches(Generic[F]):
             self.stop = outcome.stop
         return PathPoint(k, outcome.x, outcome.value)
 
-    def onwards(self, grown: Followed, *, descended: bool) -> list[PathPoint]:
+    def onwards(self, grown: PathResult, *, descended: bool) -> list[PathPoint]:
         """Return the points, each searched further from itself or from the one before it.
 
         Without a backend each ``k`` that is not agreed is also searched alone, as a solve does it.

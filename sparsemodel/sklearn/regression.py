@@ -210,10 +210,10 @@ class SparseHuberRegression(_Huber, GivenK):
     <parameters>
     delta : float, default=None
         Where the loss becomes linear, in the units of ``y``. None takes 1.35 times the spread of
-        ``y``, 1.4826 times the median distance from its median, and so the same model in any unit:
-        as wide as that, it bounds single targets that are far off, and hardly another residual.
-        1.35 times the spread of the noise, where that is known, bounds more of them, and costs 5 %
-        of efficiency if the noise is normal (Huber 1964).
+        ``y`` (1.4826 times the median distance from its median), so that the model does not depend
+        on the unit. This is wide: it bounds the influence of single targets that are far off, and
+        hardly that of others. If the spread of the noise is known, 1.35 times that bounds more of
+        them, and costs 5 % of efficiency if the noise is normal (Huber 1964).
 
     Attributes
     ----------

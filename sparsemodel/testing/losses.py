@@ -46,7 +46,7 @@ from sparsemodel.testing.laws.loss_laws import (
     check_smoothing,
     check_weights,
 )
-from sparsemodel.testing.laws.loss_samples import expect, near, predictions, weights
+from sparsemodel.testing.laws.loss_samples import SCALES, expect, near, predictions, weights
 from sparsemodel.testing.report import (
     CheckFailure,
     NamedCheck,
@@ -58,8 +58,6 @@ from sparsemodel.testing.report import (
 
 Check: TypeAlias = Callable[[DataFit, FloatArray, np.random.Generator], None]
 MakeTarget: TypeAlias = Callable[[np.random.Generator, int], FloatArray]
-
-_SCALES = (0.3, 2.0, 8.0)
 
 
 def check_extreme_predictions(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> None:
@@ -154,7 +152,7 @@ def check_cvxpy_agrees(loss: DataFit, y: FloatArray, rng: np.random.Generator) -
         import cvxpy as cp
     except ImportError as error:
         raise Refusal("CVXPY is not installed") from error
-    for scale in _SCALES:
+    for scale in SCALES:
         u, c = predictions(loss, y, rng, scale), weights(y, rng)
         u = np.abs(u) if loss.misplaced(u, y) else u
         variable = cp.Variable(u.shape)

@@ -1,5 +1,5 @@
 """Shen and Li (JMLR 2018): measurements that recovery takes. The bound itself is tested in
-``tests/properties/test_hard_threshold_laws.py`` and attained in ``tests/unit``."""
+``tests/properties/test_support_selection_laws.py`` and attained in ``tests/unit``."""
 
 from __future__ import annotations
 

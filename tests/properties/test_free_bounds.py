@@ -157,7 +157,7 @@ def test_a_large_offset_is_no_reason_to_stop():
     assert solution.indices.tolist() == [0, 9]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["squared", "huber", "logistic", "poisson", "absolute"])
 def test_a_bound_on_one_side_of_what_is_not_counted_costs_nothing_where_it_is_idle(
     name: str, seed: int, tmp_path: Path

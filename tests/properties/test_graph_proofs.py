@@ -30,7 +30,7 @@ from sparsemodel.numerics.precision import precision_objective
 from tests.properties.graphs import best_of_all, graph
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     st.integers(0, 10_000),
     st.integers(4, 5),

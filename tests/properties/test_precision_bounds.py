@@ -31,7 +31,7 @@ from tests.properties.graphs import best_of_all, graph
 
 
 @given(st.integers(0, 10_000), st.integers(3, 4), st.integers(1, 3), st.booleans())
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_bound_is_below_the_best_support(seed: int, p: int, k: int, masked: bool) -> None:
     options: dict[str, object] = {}
     if masked:
@@ -103,7 +103,7 @@ def test_infeasible_points_are_refused() -> None:
 
 
 @given(st.integers(0, 10_000), st.floats(0.0, 0.5), st.integers(0, 2))
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_whatever_a_file_holds_as_witness_proves_no_more_than_the_truth(
     seed: int, size: float, enclosures: int
 ) -> None:

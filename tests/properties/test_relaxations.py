@@ -100,7 +100,7 @@ def test_kinks_cost_no_accuracy(loss, variant):
 @pytest.mark.parametrize("loss", [HingeLoss(), AbsoluteLoss()], ids=lambda loss: loss.name)
 def test_rounds_that_close_little_are_left_out(loss):
     form = make(loss, "plain", np.random.default_rng(3))
-    exact, rough = (relax(form, np.zeros(form.shape), worth=worth) for worth in (0.0, 1e-2))
+    exact, rough = (relax(form, np.zeros(form.shape), min_progress=share) for share in (0.0, 1e-2))
     term = form.terms[0]
     opened = term.loss.total(np.zeros(30), term.target, term.weights) - exact.bound
     assert rough.iterations < exact.iterations

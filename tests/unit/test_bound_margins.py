@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sparsemodel.certificates import Claim, certify
-from sparsemodel.certificates.arithmetic.tall import plain_survey
+from sparsemodel.certificates.arithmetic.condensed import uncondensed
 from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound, infimum_bound
 from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, hessian, verified
 from sparsemodel.certificates.dual_bounds.gains import (
@@ -349,8 +349,8 @@ def test_zero_is_not_claimed_where_something_is_negative():
     found = certify(form, np.zeros(2))
     assert found.bound <= -0.5
     assert found.claim not in (Claim.ZERO, Claim.OPTIMAL)
-    seen = plain_survey(form, np.zeros(2))
-    said = derive(seen, np.zeros(2), Bound(-0.5, 0.0, "a bound"), Witness(()))
+    problem = uncondensed(form, np.zeros(2))
+    said = derive(problem, np.zeros(2), Bound(-0.5, 0.0, "a bound"), Witness(()))
     assert Claim.ZERO not in said.claims(0.0, -0.5)
 
 
@@ -359,8 +359,8 @@ def test_a_bound_above_a_feasible_point_is_none(value):
     """No convex loss with a right conjugate has one; the certificate says so, and claims less."""
     form = squared(np.eye(2), [3.0, 2.0], 1, 0.5)
     x = np.array([2.0, 0.0])
-    upper = derive(plain_survey(form, x), x, Bound(0.0, 0.0, "a bound"), Witness(())).at_point.upper
-    found = derive(plain_survey(form, x), x, Bound(upper + value, 0.0, "a bound"), Witness(()))
+    upper = derive(uncondensed(form, x), x, Bound(0.0, 0.0, "a bound"), Witness(())).at_point.upper
+    found = derive(uncondensed(form, x), x, Bound(upper + value, 0.0, "a bound"), Witness(()))
     assert found.bound.value == -np.inf
     assert any(a.checked and not a.holds for a in found.assumptions)
     assert found.claim(upper, found.bound.value) is Claim.STATIONARY
@@ -368,7 +368,7 @@ def test_a_bound_above_a_feasible_point_is_none(value):
 
 def test_an_infeasible_point_is_claimed_nothing_about():
     form, x = squared(np.eye(3), [3.0, 2.0, 1.0], 1, 0.5), np.array([2.0, 4.0 / 3.0, 0.0])
-    found = derive(plain_survey(form, x), x, Bound(0.0, 0.0, "a bound"), Witness(()))
+    found = derive(uncondensed(form, x), x, Bound(0.0, 0.0, "a bound"), Witness(()))
     assert found.at_point.violations
     upper = found.at_point.upper
     assert found.claim(upper, upper) is Claim.NONE
@@ -382,6 +382,6 @@ def test_curvature_that_a_search_did_not_need_is_checked_before_it_counts():
     bound = Bound(0.5, 0.0, "a search")
     for there, claimed in ((True, 0.9), (False, 100.0)):
         witness = Witness((), extraction=np.full(2, claimed))
-        found = derive(plain_survey(form, x), x, bound, witness, searched=True).stationarity
+        found = derive(uncondensed(form, x), x, bound, witness, searched=True).stationarity
         assert found.threshold == pytest.approx(1.0 / 1.4 if there else 2.0)
         assert not found.optimal_at_sight

@@ -107,7 +107,7 @@ def test_beyond_half_the_observations_the_finish_is_run_before_a_recovery_as_wel
     assert recovery(n=200, p=400, k=101).plan().outline == "exchange | nhtp > exchange"
 
 
-@pytest.mark.parametrize("noise", [1.0, 5.0])
+@pytest.mark.parametrize("noise", [1.0, pytest.param(5.0, marks=pytest.mark.slow)])
 def test_where_rows_are_too_few_to_tell_the_search_has_two_starts(noise: float) -> None:
     many, few = recovery(noise, n=60, p=3000, k=12), recovery(noise, n=200, p=3000, k=12)
     assert sorted(many.plan().outline.split(" | ")) == ["exchange", "nhtp > exchange"]

@@ -285,6 +285,7 @@ def test_single_precision_is_multiplied_in_double_for_bounds(order, shape, rng):
     np.testing.assert_allclose(design.column_square_norms(), np.ones(len(a)) @ np.square(wide))
 
 
+@pytest.mark.usefixtures("at_the_root")
 @pytest.mark.parametrize("loss", ["logistic", "poisson", "huber"])
 @pytest.mark.parametrize("seed", [3, 5])
 def test_single_precision_does_not_end_bounds_early_where_columns_differ_in_size(loss, seed):

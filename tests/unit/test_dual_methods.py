@@ -160,8 +160,8 @@ def test_the_iterates_over_blocks_are_those_in_memory(cluster, monkeypatch):
 
     monkeypatch.setattr(columns, "KEPT_BYTES", 0)  # nothing comes over whole
     rng = np.random.default_rng(0)
-    A = rng.standard_normal((120, 18))
-    y = A[:, 2] - 2.0 * A[:, 7] + rng.standard_normal(120)
+    A = rng.standard_normal((60, 18))
+    y = A[:, 2] - 2.0 * A[:, 7] + rng.standard_normal(60)
     there = nullcontext()
     if cluster:
         there = distributed.Client(

@@ -14,6 +14,8 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, verify
+from sparsemodel.certificates.theory.summary import Theory
+from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.reporting import plots
 from sparsemodel.sklearn import SparseLinearRegressionCV, SparsePrecision
 
@@ -21,9 +23,11 @@ RESULTS = {"Loss", "Path", "Solution", "Summary"}
 """What calls return, and what losses derive from: nobody makes them by arguments."""
 METHODS = {
     "problem": (sm.Problem, "certify explain path plan predict prove restricted solve theory"),
-    "solution": (sm.Solution, "predict summary"),
+    "solution": (sm.Solution, "graph predict summary"),
     "path": (sm.Path, "at cross_validate cross_validation plot select stability"),
-    "certificate": (Certificate, "save"),
+    "certificate": (Certificate, "headline save title to_json"),
+    "plan": (Plan, "graph"),
+    "theory": (Theory, "applies level"),
 }
 
 
@@ -69,6 +73,7 @@ def test_an_unknown_argument_is_refused_by_the_name_of_the_function(name: str) -
         (lambda: sm.datasets.load_golub(return_X_y=True), r"`data\.X` and `data\.y`"),
         (lambda: sm.datasets.load_golub(as_frame=True), r"pd\.DataFrame\(data\.X"),
         (lambda: sm.datasets.load_golub(1), "takes nothing by position"),
+        (lambda: problem().certify().title("x"), r"certificate\.title takes nothing by position"),
         (lambda: plots.path(None, ax=1), "write `axes=`"),
         (lambda: sm.gaussian_nll(None, np.eye(2), alpha=1), r"card\(sm\.offdiag\(Omega\)\)"),
         (lambda: SparsePrecision(alpha=0.1), "`edges=`; a bound on the eigenvalues is `min_"),

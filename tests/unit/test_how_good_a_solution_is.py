@@ -17,7 +17,7 @@ from sparsemodel.certificates.proving.gram.kernels import node_compiled
 from sparsemodel.interfaces import DataError
 from sparsemodel.modelling.regression import compiled
 from sparsemodel.modelling.regression.compiled import Compiled
-from sparsemodel.modelling.results import packaged
+from sparsemodel.modelling.results import assembly
 from tests.stress import Recipe, judge
 
 N, P = 60, 12
@@ -67,7 +67,7 @@ def hard(loss: Any = sm.squared_loss, upper: float = np.inf) -> sm.Problem:
 
 @pytest.mark.parametrize("loss", [sm.squared_loss, sm.logistic_loss, sm.huber_loss])
 def test_a_short_proof_is_tried(loss: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packaged, "_LOOK", 30.0)
+    monkeypatch.setattr(assembly, "_LOOK", 30.0)
     node_compiled.compiling()
     problem = hard(loss)
     solution = problem.solve()
@@ -92,7 +92,7 @@ def test_nodes_end_it_and_not_the_clock(loss: Any, monkeypatch: pytest.MonkeyPat
     solution = problem.solve()
     certificate = problem.certify()
     assert certificate.search["nodes"] == 8
-    assert certificate.search["ended"] == "the search was to be short"
+    assert certificate.search["ended"] == "end of a short search"
     assert solution.bound == certificate.bound < certificate.upper * (1.0 - 1e-2)
 
 
@@ -150,19 +150,19 @@ def test_a_better_point_that_the_search_meets_is_announced() -> None:
 
 def test_a_solve_that_nobody_asks_looks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
-    look = Compiled.look
+    search = Compiled.search_bound
 
     def counted(self: Compiled, outcome: Any, backend: str, seconds: float) -> Any:
         asked.append(seconds)
-        return look(self, outcome, backend, seconds)
+        return search(self, outcome, backend, seconds)
 
-    monkeypatch.setattr(Compiled, "look", counted)
+    monkeypatch.setattr(Compiled, "search_bound", counted)
     solution = posed(*data()).solve()
     assert asked == []
     assert solution.bound == solution.bound > 0.0
     assert solution.status == "optimal (proved)"
     assert len(asked) == 1
-    assert asked == [packaged._LOOK]
+    assert asked == [assembly._LOOK]
 
 
 def test_it_is_about_the_problem_that_was_solved() -> None:
@@ -210,7 +210,7 @@ def test_a_look_that_fails_leaves_no_bound(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("ask", [sm.Problem.certify, sm.Problem.prove])
 def test_certificates_raise_it(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Compiled, "at_hand", False)  # no look
+    monkeypatch.setattr(Compiled, "at_hand", False)  # no search
     problem = posed(*data())
     first = problem.solve()
     assert first.bound == 0.0

@@ -15,17 +15,17 @@ from sparsemodel.certificates.proving import compiling
 from sparsemodel.compiler.reductions.compress import Compress
 from sparsemodel.interfaces import Stop
 from sparsemodel.modelling import problem as problem_module
-from sparsemodel.modelling.results import packaged
+from sparsemodel.modelling.results import assembly
 from sparsemodel.numerics import (
     RegressionObjective,
     minimise_on_support,
     minimise_restricted,
 )
+from sparsemodel.numerics.along_k.beam import SupportBeam
 from sparsemodel.numerics.budget import budget, ending_by, in_any_case
-from sparsemodel.numerics.exchange.quadratics.beam import SupportBeam
 from sparsemodel.numerics.minimisers.boxed import _OnSupport
 from sparsemodel.selection import cross_validation, precision_matrices
-from sparsemodel.selection.path import Followed
+from sparsemodel.selection.path import PathResult
 from sparsemodel.selection.regressions import RegressionObservations
 
 
@@ -163,7 +163,7 @@ def _watched(
     limits: list[float | None] = []
     asked: list[int] = []
 
-    def watched(one: Any, kept: Any, ks: Any, how: Any) -> Followed:
+    def watched(one: Any, kept: Any, ks: Any, how: Any) -> PathResult:
         limits.append(budget().limit)
         asked.append(len(ks))
         with in_any_case():
@@ -327,13 +327,13 @@ def _compressed(problem: sm.Problem) -> bool:
 
 def test_the_first_solve_of_a_proof_counts_in_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float | None] = []
-    run = packaged.run
+    run = assembly.run
 
     def watched(*arguments: Any) -> Any:
         seen.append(budget().deadline)
         return run(*arguments)
 
-    monkeypatch.setattr(packaged, "run", watched)
+    monkeypatch.setattr(assembly, "run", watched)
     _regression().prove(time_limit=50.0)
     assert len(seen) == 1
     assert seen[0] is not None
@@ -365,7 +365,7 @@ def test_what_proofs_need_is_imported_before_a_solve_uses_its_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     done: list[str] = []
-    monkeypatch.setattr(problem_module, "loaded", lambda: done.append("loaded"))
+    monkeypatch.setattr(problem_module, "import_certificates", lambda: done.append("loaded"))
     monkeypatch.setattr(sm.Problem, "_solved", lambda self: done.append("solved") or 1 / 0)
     for ask in (_regression().prove, _regression().certify):
         done.clear()

@@ -14,7 +14,7 @@ import sparsemodel as sm
 from sparsemodel.certificates import verify
 from sparsemodel.certificates.dual_bounds.bound import dual_bound
 from sparsemodel.losses import CoxLoss
-from sparsemodel.losses.counts import cox
+from sparsemodel.losses.counts import cox, risk_sets
 from sparsemodel.testing import run_loss_suite
 
 LONG = np.longdouble
@@ -319,3 +319,22 @@ def test_a_proof_with_a_term_without_a_hessian_says_which(rng) -> None:
     assert np.isfinite(problem.certify().bound)
     with pytest.raises(sm.UnsupportedProblemError, match="absolute_loss has none"):
         problem.prove()
+
+
+def test_risk_sets_are_sorted_once_for_arrays_that_do_not_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sorts, of, before = [], risk_sets.RiskSets.of, set(risk_sets._KEPT)
+    counted = staticmethod(lambda *a, **k: sorts.append(1) or of(*a, **k))
+    monkeypatch.setattr(risk_sets.RiskSets, "of", counted)
+    u, target, weights = data(0, 20, 9)
+    first = [CoxLoss().total(u, target, weights) for _ in range(3)]
+    assert len(sorts) == 1
+    assert len(set(first)) == 1
+    for array in (target[:, 0], weights):
+        array[:] = array[::-1].copy()  # in place
+        expected = by_definition(u, target, weights)
+        assert CoxLoss().total(u, target, weights) == pytest.approx(expected, rel=1e-12)
+        assert expected != pytest.approx(first[0], rel=1e-6)
+    del target, weights, array
+    assert set(risk_sets._KEPT) <= before  # as long as the arrays

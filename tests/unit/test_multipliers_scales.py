@@ -69,12 +69,12 @@ def test_a_search_over_columns_of_mixed_scales_is_short_and_finds_more(
 ) -> None:
     recipe = Recipe(
         loss="absolute",
-        shape=(6, 9),
+        shape=(5, 6),
         columns="mixed scales",
         ridge_shape="some zero",
         constraint="sum",
         cardinality="price",
-        seed=1889564919,
+        seed=5,
     )
     evaluations = 0
     evaluate = multipliers._Augmented.evaluate
@@ -86,11 +86,14 @@ def test_a_search_over_columns_of_mixed_scales_is_short_and_finds_more(
 
     monkeypatch.setattr(multipliers._Augmented, "evaluate", counted)
     solution = make_trial(recipe).problem()[0].solve()
-    assert solution.value < 0.1  # 0.148 where columns of other units hold the small ones back
-    assert evaluations < 80_000  # 206 000 there
+    assert solution.value < 0.1  # 0.122 where columns of other units hold the small ones back
+    assert evaluations < 20_000  # 7300, and 88 000 there
 
 
-@pytest.mark.parametrize(("kind", "seed"), [(2, 16), (2, 25), (1, 0), (1, 12)])
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [(2, 25), (1, 0), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((2, 16), (1, 12)))],
+)
 @pytest.mark.parametrize("loss", [sm.squared_loss, sm.huber_loss, sm.absolute_loss])
 def test_a_norm_is_kept_as_exactly_in_any_unit_beside_an_intercept(
     loss: Any, kind: int, seed: int

@@ -10,8 +10,8 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
-from sparsemodel.certificates.arithmetic.row_prices import with_stiffness
-from sparsemodel.certificates.arithmetic.tall import survey
+from sparsemodel.certificates.arithmetic.condensed import condensed
+from sparsemodel.certificates.arithmetic.dualised_rows import with_stiffness
 from sparsemodel.certificates.certify import with_multipliers
 from sparsemodel.certificates.dual_bounds.witness import evaluate, from_point
 from sparsemodel.certificates.statements.certificate import Witness
@@ -148,7 +148,7 @@ def test_multipliers_of_a_norm_are_those_of_free_entries_as_well() -> None:
     problem.solve()  # the level is free, has no ridge of its own, and is held by the norm alone
     form, x = problem.form, np.append(np.diff(w.value), w.value[0])
     assert form.sparsity.free.tolist() == [2]
-    held = with_multipliers(survey(form, x), x, own=True, sloped=True).multipliers
+    held = with_multipliers(condensed(form, x), x, own=True, sloped=True).multipliers
     objective = RegressionObjective(form)
     left = objective.gradient(objective.point_from(x))
     pushed = constraints_of(form).design.rmatvec(held.slopes)
@@ -162,7 +162,9 @@ def test_stiffness_moves_into_the_slopes_of_rows_beside_norms() -> None:
     limits = [F[0] @ w == 0.2, F[1] @ w <= 0.5, sm.norm(F @ w - SHIFT) <= 0.4]
     problem = sm.Problem(goal, sm.card(w) <= P, limits)
     problem.solve()
-    form = with_multipliers(survey(problem.form, w.value), w.value, own=True, sloped=True).below
+    form = with_multipliers(
+        condensed(problem.form, w.value), w.value, own=True, sloped=True
+    ).minorant
     duals = from_point(form, w.value + 0.1).duals
     moved = with_stiffness(form, duals)
     bounds = [evaluate(form, Witness(each)).value for each in (duals, moved)]

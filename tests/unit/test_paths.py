@@ -44,9 +44,10 @@ def test_paths_are_as_good_as_the_best_supports(name: str) -> None:
     w = sm.Variable(P, name="w")
     goal, constraints = PROBLEMS[name](w)
     problem = sm.Problem(sm.minimize(goal), sm.card(w) <= 3, constraints)
-    path = problem.path(range(1, 4) if name == "a 1-norm" else range(1, P + 1))
+    slow = name in ("a sum and kinks", "a ball", "a 1-norm")
+    path = problem.path(range(1, 4 if slow else P + 1))
     assert np.all(np.diff(path.objective) <= 0.0)
-    for k in (1, 3, P) if name != "a 1-norm" else (1,):
+    for k in (1,) if name == "a 1-norm" else (1, 3) if slow else (1, 3, P):
         best = sm.Problem(sm.minimize(goal), sm.card(w) <= k, constraints).solve("exhaustive")
         assert path.objective[k - 1] >= best.value - 1e-7 * abs(best.value)
         assert path.objective[k - 1] == pytest.approx(best.value, rel=0.02)

@@ -56,7 +56,7 @@ def test_convergence_draws_the_best_so_far_and_the_bound(tmp_path: Path) -> None
     curve = next(line for line in axes.lines if len(line.get_ydata()) == 4)
     np.testing.assert_array_equal(curve.get_ydata(), [5.0, 3.0, 3.0, 2.0])
     assert "lower bound 1" in words(axes)
-    assert "Not settled: 50 %" in words(axes)
+    assert "Gap: 50 %" in words(axes)
     assert axes.get_ylim()[0] < 1.0
     saved(axes, tmp_path)
 
@@ -65,7 +65,7 @@ def test_convergence_names_the_stages(tmp_path: Path) -> None:
     axes = plots.convergence(history(3.0, 2.0) + history(2.0, 1.5, backend="iht"))
     assert "nhtp" in words(axes)
     assert "iht" in words(axes)
-    assert "Not settled" not in words(axes)
+    assert "Gap" not in words(axes)
     saved(axes, tmp_path)
 
 
@@ -256,6 +256,37 @@ def test_a_chart_of_nothing_is_not_drawn() -> None:
     assert line_chart(Chart((flat,), "t", "x", "y", "", log=True)) == ""
     falling = Series("gap", [1.0, 2.0, 3.0], [1.0, 0.1, 0.01], "value")
     assert "<svg" in line_chart(Chart((falling,), "t", "x", "y", "", log=True))
+
+
+def test_gaps_of_graphs_are_shares_of_what_edges_explain() -> None:
+    p = 5
+    scatter = np.cov(np.random.default_rng(0).standard_normal((40, p)).T)
+    k, omega = sm.Parameter(integer=True), sm.Variable((p, p), symmetric=True)
+    goal = sm.minimize(sm.gaussian_nll(omega, scatter))
+    problem = sm.Problem(goal, sm.card(sm.offdiag(omega)) <= 2 * k)
+    found = []
+    for k.value in (1, 2):
+        found.append(problem.certify())
+    shares = [f"{100.0 * c.open_share:.2g} %" for c in found if c.open_share > 1e-3]
+    assert shares == [text.get_text() for text in plots.gaps(found).texts]
+    assert shares
+
+
+def test_scores_of_several_ridges_are_drawn_above_their_objectives() -> None:
+    values = np.array([[2.0, 2.0], [1.0, 1.5], [0.5, 1.2]])
+    followed = SimpleNamespace(k=np.arange(3), objective=values, ridges=np.array([0.1, 1.0]))
+    chosen = SimpleNamespace(k=1, ridge=0.1, scores=values, chosen_by="cross-validation")
+    axes = plots.path(followed, chosen=chosen)
+    scores = next(other for other in axes.figure.axes if other is not axes)
+
+    def heights(one: Any) -> Any:
+        lines = [line for line in one.get_lines() if len(line.get_ydata()) == 3]
+        low, high = one.get_ylim()
+        return np.array([(line.get_ydata() - low) / (high - low) for line in lines])
+
+    assert heights(axes).shape == heights(scores).shape == (2, 3)
+    assert heights(axes).max() < heights(scores).min()
+    assert min(scores.get_yticks()) >= 0.4
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_beside_enumeration() -> None:
     rng = np.random.default_rng(3)
     S = np.cov(rng.standard_normal((25, 5)) @ rng.standard_normal((5, 5)), rowvar=False)
     omega = sm.Variable((5, 5), symmetric=True)
-    path = sm.Problem(sm.minimize(sm.gaussian_nll(omega, S))).path(range(11))
+    path = sm.Problem(sm.minimize(sm.gaussian_nll(omega, S))).path(range(0, 11, 2))
     pairs = list(combinations(range(5), 2))
     for place, k in enumerate(path.k):
         best = np.inf

@@ -87,7 +87,7 @@ def test_the_time_limit_is_kept_and_the_gap_reached_is_reported():
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((30, 60)), rng.standard_normal(30)
     _, problem = make(a, b, 8, ridge=1e-3)
-    problem.prove(time_limit=1.5)  # compiles, or loads what was compiled
+    problem.prove(time_limit=0.1)  # compiles, or loads what was compiled
     began = time.perf_counter()
     proof = problem.prove(gap=1e-9, time_limit=0.2)
     assert time.perf_counter() - began < 3.0
@@ -189,14 +189,13 @@ def test_senseless_arguments_are_refused():
 
 
 def test_a_search_that_rounding_leaves_nothing_to_bound_does_not_say_that_it_closed() -> None:
-    t, rng = np.linspace(0.0, 1.0, 150), np.random.default_rng(320)
+    t, rng = np.linspace(0.0, 1.0, 75), np.random.default_rng(320)
     bumps = np.exp(-0.5 * ((t[:, None] - np.linspace(0.0, 1.0, 80)) / 0.05) ** 2)
-    y = bumps[:, [10, 14, 40, 44, 70]] @ [1.0, -1.0, 1.0, 1.0, 0.5] + 0.02 * rng.standard_normal(
-        150
-    )
+    y = bumps[:, [10, 14, 40, 44, 70]] @ [1.0, -1.0, 1.0, 1.0, 0.5]
+    y += 0.02 * rng.standard_normal(75)
     w = sm.Variable(80)
     problem = sm.Problem(sm.minimize(sm.squared_loss(bumps @ w, y)), sm.card(w) <= 5)
-    proof = problem.prove(time_limit=1.0)
+    proof = problem.prove()
     assert proof.proof is not None
     assert (proof.relative_gap <= 1e-4) == (proof.proof["summary"]["ended"] == "closed")
 

@@ -11,10 +11,10 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import verify
-from sparsemodel.certificates.arithmetic.in_passing import rows_read
+from sparsemodel.certificates.arithmetic.condensed import condensed
+from sparsemodel.certificates.arithmetic.file_statistics import rows_with_statistics
 from sparsemodel.certificates.arithmetic.products import column_norms, predictions
 from sparsemodel.certificates.arithmetic.readings import forget, read_once
-from sparsemodel.certificates.arithmetic.tall import survey
 from sparsemodel.certificates.statements.fingerprint import block_fingerprints
 from sparsemodel.checker.__main__ import main as check
 from sparsemodel.designs import ChunkedDesign, DenseDesign, StackedDesign
@@ -126,9 +126,9 @@ def test_the_smaller_problem_is_nowhere_above(tmp_path, seed):
     A = columns(seed, mean=[0.0, 3.0, 100.0][seed])
     posed = problem(mapped(tmp_path, A), target(A, seed), intercept=seed > 0)
     x = posed.solve() and np.asarray(posed.certify().x)
-    seen = survey(posed.form, x)
-    assert seen.condensed
-    exact, below, beside = (exactly(f) for f in (posed.form, seen.below, seen.beside))
+    found = condensed(posed.form, x)
+    assert found.condensed
+    exact, below, beside = (exactly(f) for f in (posed.form, found.minorant, found.equivalent))
     _, vectors = np.linalg.eigh(np.cov(A.T))
     steps = [np.append(v, 0.0)[: x.size] for v in vectors.T]
     for step in (*steps, *(rng.standard_normal((5, x.size)) * np.abs(x).max())):
@@ -151,7 +151,7 @@ def test_rows_are_read_where_sums_decide_nothing(tmp_path):
     A[:, 7] = A[:, 4]  # singular: no smaller problem is proved to be one
     posed = problem(mapped(tmp_path, A), y)
     certificate = posed.certify()
-    assert not survey(posed.form, np.asarray(certificate.x)).condensed
+    assert not condensed(posed.form, np.asarray(certificate.x)).condensed
     verify(certificate, posed.form)
     exact = problem(mapped(tmp_path, columns(1)), columns(1)[:, :2] @ [1.0, 2.0], intercept=False)
     assert (
@@ -165,9 +165,9 @@ def test_squares_that_underflow_are_not_taken_for_zero(tmp_path):
     y = target(A, 2)
     A[:, 3], A[:, 8] = 0.0, 7.0
     x = np.zeros(P + 1)
-    assert survey(problem(mapped(tmp_path, A), y).form, x).condensed
+    assert condensed(problem(mapped(tmp_path, A), y).form, x).condensed
     A[N // 2 :, 3] = 1e-170
-    assert not survey(problem(mapped(tmp_path, A), y).form, x).condensed
+    assert not condensed(problem(mapped(tmp_path, A), y).form, x).condensed
 
 
 @pytest.mark.unrefereed("readings are counted, and the referee reads as well")
@@ -203,7 +203,7 @@ def test_fingerprint_and_norms_come_with_the_predictions(tmp_path, dtype, change
     x = np.append(np.arange(P) % 3.0, 1.0)
     again = np.memmap(tmp_path / "A.bin", dtype=dtype, mode="r+", shape=A.shape)
     size = 1000  # not a multiple of what is hashed together
-    for rows, _ in rows_read(design, size):
+    for rows, _ in rows_with_statistics(design, size):
         if changed and rows.start > 0:
             again[0, 0] += 1.0  # read already
             again.flush()

@@ -142,6 +142,10 @@ def test_the_plan_is_drawn(problem: sm.Problem) -> None:
     assert "1. nhtp" in texts
     assert "4. local_search" in texts
     assert "its point" in texts
+    best = plots.plan(problem.plan("nhtp > local_search | gomp | best foba"))
+    assert "4. foba\nfrom the best point" in [text.get_text() for text in best.texts]
+    arrows = [text for text in best.texts if text.arrow_patch is not None]
+    assert len(arrows) == 7  # none past stage 2 from stage 1, whose point stage 4 may take too
     options = plots.plan(problem.plan("nhtp:patience=7 > local_search:removal=all")).texts
     assert {"1. nhtp\npatience=7", "2. local_search\nremoval=all"} <= {
         text.get_text() for text in options

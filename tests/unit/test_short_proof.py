@@ -13,10 +13,10 @@ from scipy import sparse
 import sparsemodel as sm
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.short_proofs import short_proof as short
-from sparsemodel.certificates.short_proofs.at_once import bounded_at_once
+from sparsemodel.certificates.short_proofs.one_factorisation import bound_by_one_factorisation
 from sparsemodel.certificates.short_proofs.part import Part, Tangent
+from sparsemodel.certificates.short_proofs.root_node import RootNode
 from sparsemodel.certificates.short_proofs.short_proof import WHEN_READ, Patience, short_proof
-from sparsemodel.certificates.short_proofs.whole import Whole
 from sparsemodel.modelling.regression import compiled
 from sparsemodel_backends.exchange import Exchange
 
@@ -127,10 +127,29 @@ def test_bounds_hold_over_all_supports() -> None:
     assert closed > 30
 
 
+def test_bounds_by_curvature_for_one_support_hold() -> None:
+    """Also below the cutoff of a search, and for supports that are not the best."""
+    rng, finite = np.random.default_rng(4), 0
+    for _ in range(120):
+        root = rng.standard_normal((30, 6)) / np.sqrt(30.0)
+        matrix, slopes, k = root.T @ root + 0.2 * np.eye(6), rng.standard_normal(6), 2
+        part = Part(matrix, slopes, 1.0, k, np.arange(6), np.zeros(6), 6)
+        values = {}
+        for some in combinations(range(6), k):
+            on = np.array(some)
+            _, values[some] = part.minimised(on)
+        for some, value in values.items():
+            x, _ = part.minimised(np.array(some))
+            bound = part.bound_from(np.array(some), x, value, min(values.values()) - 0.01)
+            assert bound <= min(values.values())
+            finite += np.isfinite(bound)
+    assert finite > 20
+
+
 def test_bounds_of_relaxations_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no curvature is chosen for a support, parts are fixed, divided and looked at."""
-    monkeypatch.setattr(short, "bounded_at_once", lambda *given: None)
-    monkeypatch.setattr(Part, "holds", lambda *given: -np.inf)
+    monkeypatch.setattr(short, "bound_by_one_factorisation", lambda *given: None)
+    monkeypatch.setattr(Part, "bound_from", lambda *given: -np.inf)
     for seed in range(8):
         for rounds in (1, 6):
             problem = posed("plain" if seed % 2 else "weights", seed)
@@ -142,13 +161,13 @@ def test_bounds_of_relaxations_hold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_units_are_decided_by_what_they_would_gain() -> None:
     form = posed().form
-    whole = Whole.of(form, Quadratic.of(form))
-    assert whole is not None
-    search = short._Search(whole, start((0, 1, 2)), 0.0, WHEN_READ)
+    root = RootNode.of(form, Quadratic.of(form))
+    assert root is not None
+    search = short._Search(root, start((0, 1, 2)), 0.0, WHEN_READ)
     search.value = 2.5
     gains = np.zeros(P)
     gains[:5] = 5.0, 4.0, 3.0, 1.0, 0.4
-    left = search._fixed(whole.part, Tangent(0.0, gains, np.arange(P), gains, 0.0))
+    left = search._fixed(root.part, Tangent(0.0, gains, np.arange(P), gains, 0.0))
     assert left is not None
     # Unit 3 would raise the bound to 2 in place of unit 2, and unit 2 left out would, too.
     assert (left.inside, left.units.tolist(), left.k) == ((0, 1), [2, 3], 1)
@@ -170,7 +189,7 @@ def test_bounds_by_one_factorisation_hold() -> None:
         x = np.concatenate([np.atleast_1d(v.value) for v in problem.variables])
         q = Quadratic.of(problem.form)
         near = x if q.shifts is None else q.shifts.carry(x)
-        bound = bounded_at_once(problem.form, q, near, 5e-7)
+        bound = bound_by_one_factorisation(problem.form, q, near, 5e-7)
         if bound is not None:
             known += 1
             assert bound <= best * (1.0 + 1e-11)
@@ -284,9 +303,9 @@ def test_a_proof_of_another_point_proves_nothing_of_this_one(
 ) -> None:
     asked = []
 
-    def prove(x: np.ndarray) -> short.Short:
+    def prove(x: np.ndarray) -> short.ShortProofResult:
         asked.append(x)
-        return short.Short(x, -1.0, -1.0, -1.0, True)
+        return short.ShortProofResult(x, -1.0, -1.0, -1.0, True)
 
     found = claimed(monkeypatch, prove).solve()
     assert not found.lower.optimal
@@ -298,9 +317,11 @@ def test_an_open_proof_is_tried_once_and_its_bound_is_kept(
 ) -> None:
     asked = []
 
-    def prove(x: np.ndarray) -> short.Short:
+    def prove(x: np.ndarray) -> short.ShortProofResult:
         asked.append(x)
-        return short.Short(x, 1e3, 1e3, 1e3, False)  # above what is found: rounding, at worst
+        return short.ShortProofResult(
+            x, 1e3, 1e3, 1e3, False
+        )  # above what is found: rounding, at worst
 
     found = claimed(monkeypatch, prove).solve(effort="high")
     assert len(asked) == 1
@@ -311,8 +332,8 @@ def test_an_open_proof_is_tried_once_and_its_bound_is_kept(
 def test_a_better_point_of_a_proof_is_the_solution(monkeypatch: pytest.MonkeyPatch) -> None:
     best = posed().solve("exhaustive")
 
-    def prove(x: np.ndarray) -> short.Short:
-        return short.Short(
+    def prove(x: np.ndarray) -> short.ShortProofResult:
+        return short.ShortProofResult(
             best.values["w"], best.value, best.value, best.value * (1.0 - 1e-9), True
         )
 

@@ -224,9 +224,8 @@ class _Seeing(BaseEstimator):
         return 3
 
 
-@pytest.mark.parametrize("piped", [False, True])
-@pytest.mark.parametrize("kind", ["real", "two"])
-def test_weights_and_groups_reach_folds_within_folds(piped: bool, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "piped"), [("real", False), ("two", True)])
+def test_weights_and_groups_reach_folds_within_folds(kind: str, piped: bool) -> None:
     cls = SparseLinearRegressionCV if kind == "real" else SparseLogisticRegressionCV
     inner = cls([1, 2, 4], cv=GroupKFold(3), ridges=0.05)
     y, parts = TARGETS[kind], list(GroupKFold(3).split(X, groups=GROUPS))

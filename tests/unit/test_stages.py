@@ -76,18 +76,18 @@ def test_a_callback_hears_of_every_stage_by_name_and_in_order(
 def test_iterations_are_told_in_terms_of_the_objective_that_was_asked() -> None:
     """Whatever an adapter smooths or leaves out for a backend, a price or a kink."""
     rng = np.random.default_rng(0)
-    A = rng.standard_normal((60, 20))
-    y = np.sign(A[:, 0] - A[:, 1] + 0.5 * rng.standard_normal(60))
-    w = sm.Variable(20)
+    A = rng.standard_normal((30, 10))
+    y = np.sign(A[:, 0] - A[:, 1] + 0.5 * rng.standard_normal(30))
+    w = sm.Variable(10)
     fit = sm.hinge_loss(A @ w, y) + sm.ridge(w, 0.01)
-    for goal, limit, price in ((fit, 4, 0.0), (fit + 0.05 * sm.card(w), 20, 0.05)):
+    for goal, limit, price in ((fit, 4, 0.0), (fit + 0.05 * sm.card(w), 10, 0.05)):
         events: list[Any] = []
         problem = sm.Problem(sm.minimize(goal), sm.card(w) <= limit)
         solution = problem.solve("gp", callback=events.append)
         assert [e.index for e in events] == list(range(1, len(events) + 1))
         assert [e.value for e in solution.history] == [e.value for e in events]
         for event in events:
-            x = np.zeros(20)
+            x = np.zeros(10)
             x[event.support] = event.values
             value = np.maximum(0.0, 1.0 - y * (A @ x)).mean() + 0.005 * x @ x
             assert event.value == pytest.approx(value + price * np.count_nonzero(x), rel=1e-9)

@@ -121,7 +121,7 @@ def test_a_dependent_column_is_refused() -> None:
 def test_blocks_of_hessian_columns_agree_with_single_products(
     loss: SquaredLoss | LogisticLoss, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparsemodel.numerics.curvatures.curvature._CACHED", 80)
+    monkeypatch.setattr("sparsemodel.numerics.curvatures.curvature.CACHED", 80)
     instance = planted("columns", loss, n=30, p=7, k=2)
     rng = np.random.default_rng(1)
     support = np.array([0, 2, 5])

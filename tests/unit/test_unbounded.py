@@ -14,7 +14,7 @@ from sparsemodel.certificates import certify, verify
 from sparsemodel.checker.__main__ import main
 from sparsemodel.compiler.services import objective_of
 from sparsemodel.numerics.budget import ending_by
-from sparsemodel.numerics.minimisers.unboundedness import check_attained
+from sparsemodel.numerics.minimisers.unboundedness import check_attained, check_bounded
 
 N, P = 30, 8
 RNG = np.random.default_rng(0)
@@ -351,3 +351,20 @@ def test_the_time_is_named_where_no_feasible_point_was_found() -> None:
     with pytest.raises(sm.InfeasibleError, match="it is not known whether the problem is feasible"):
         problem.solve(time_limit=1e-9)
     assert problem.solve().indices.size == 1
+
+
+def test_the_time_is_named_where_the_way_to_infinity_leaves_the_domain_of_a_loss() -> None:
+    w = sm.Variable(1)
+    loss = sm.gamma_loss(np.array([[1.0], [-1.0]]) @ w + 1.0, [1.0, 2.0], link="inverse")
+    form = sm.Problem(sm.minimize(loss + np.ones(1) @ w), sm.card(w) <= 1).form
+
+    def far(objective: Any, support: Any, start: Any) -> Any:
+        return objective.point(support, np.full(support.size, 1e12))
+
+    with pytest.raises(sm.InfeasibleError, match=r"or take the log link\.$"):
+        check_bounded(objective_of(form), far)
+    with (
+        ending_by(time.perf_counter() - 1.0),
+        pytest.raises(sm.InfeasibleError, match="it is not known whether the problem is feasible"),
+    ):
+        check_bounded(objective_of(form), far)

@@ -49,6 +49,21 @@ def test_the_minimum_is_the_same_in_all_units(kind, loss):
         assert _solved(loss, kind, column, target) == pytest.approx(plain, rel=1e-8), column
 
 
+@pytest.mark.parametrize("kind", ["equation", "1-norm"])
+def test_columns_of_different_sizes_are_proved_like_others(kind):
+    rng = np.random.default_rng(0)
+    A, u = rng.standard_normal((N, P)), np.exp2([-26.0, 0.0, 26.0, 13.0])
+    y = A @ [0.5, -1.0, 0.0, 0.3] + 0.3 * rng.standard_normal(N)
+    w = sm.Variable(P)
+    goal = sm.minimize(sm.absolute_loss((A * u) @ w, y) + sm.ridge(w, 1e-3 * u * u))
+    limit = u @ w == 0.5 if kind == "equation" else sm.norm(np.diag(u) @ w, 1) <= 0.4
+    problem = sm.Problem(goal, sm.card(w) <= 2, limit)
+    problem.solve()
+    certificate = problem.certify()
+    verify(certificate, problem.form)
+    assert certificate.claim is Claim.OPTIMAL
+
+
 def test_what_is_broken_is_seen_in_any_units():
     row, one = DenseDesign(np.array([[1.0, -1.0]])), np.ones(1)
     both = np.arange(2)

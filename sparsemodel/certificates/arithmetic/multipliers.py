@@ -20,10 +20,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem
+from sparsemodel.certificates.arithmetic.dualised_rows import DualisedRows
 from sparsemodel.certificates.arithmetic.limits import ACTIVE, Limit, NormLimit, SpectrumLimit
 from sparsemodel.certificates.arithmetic.rounding import TINY, U
-from sparsemodel.certificates.arithmetic.row_prices import RowPrices
-from sparsemodel.certificates.arithmetic.tall import Survey
+from sparsemodel.certificates.arithmetic.scaling import scaling
 from sparsemodel.certificates.dual_bounds.witness import derivatives, from_point
 from sparsemodel.certificates.statements.certificate import Multipliers
 from sparsemodel.certificates.statements.numbers import (
@@ -33,7 +34,6 @@ from sparsemodel.certificates.statements.numbers import (
     rows_of,
 )
 from sparsemodel.certificates.statements.objective_interval import primal
-from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import (
     BoolArray,
@@ -63,16 +63,16 @@ _DAMPED = 1e-8
 """Size of the curvature, relative to a column: its square is rounding."""
 
 _ROUNDS = 30
-"""How often slopes of eigenvalues are added before the others are found anew."""
+"""How often slopes of eigenvalues are added before the others are found again."""
 _SETTLED = 1e-12
 """What may be left of a gradient, relative to it."""
 
 
-def priced(seen: Survey, held: Multipliers | None) -> Survey:
-    """Return a survey whose bounds are sought without the linear constraints, priced instead."""
+def dualised(problem: CertifiedProblem, held: Multipliers | None) -> CertifiedProblem:
+    """Return the problem with its linear constraints in the objective of ``minorant``."""
     if held is None:
-        return seen
-    return replace(seen, below=without_rows(seen.form, held), multipliers=held)
+        return problem
+    return replace(problem, minorant=without_rows(problem.form, held), multipliers=held)
 
 
 def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
@@ -94,7 +94,7 @@ def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
     spectra = [isinstance(norm, SpectrumLimit) for norm in norms]
     fits = fits and not np.any(mu[spectra])
     try:
-        slopes = RowPrices(rows).term(held.slopes)
+        slopes = DualisedRows(rows).term(held.slopes)
     except ValueError:
         fits = False
     every = np.concatenate([stiff, mu])
@@ -132,14 +132,14 @@ def _rows_of(form: SparseRegression) -> Rows:
     return rows_of(form) or Rows(np.zeros((0, form.sparsity.size)), none, none)
 
 
-def no_multipliers(seen: Survey) -> Survey:
-    """Return a survey whose bounds are sought without the linear constraints."""
-    held = seen.multipliers
+def no_multipliers(problem: CertifiedProblem) -> CertifiedProblem:
+    """Return the problem with multipliers of zero: bounds ignore the linear constraints."""
+    held = problem.multipliers
     if held is None:
-        return seen
+        return problem
     norms = None if held.norms is None else 0.0 * held.norms
     nothing = (0.0 * held.slopes, 0.0 * held.stiffness)
-    return priced(seen, replace(held, slopes=nothing[0], stiffness=nothing[1], norms=norms))
+    return dualised(problem, replace(held, slopes=nothing[0], stiffness=nothing[1], norms=norms))
 
 
 def multipliers_at(
@@ -154,11 +154,12 @@ def multipliers_at(
     rows, norms = _rows_of(form), norms_of(form)
     if form.matrix or not (rows.lower.size or norms):
         return None
+    other = scaling(form)
+    if other is not None:
+        form, x = other.form, other.start(x)
+        rows, norms = _rows_of(form), norms_of(form)
     sloped = sloped or any(isinstance(norm, SpectrumLimit) for norm in norms)
     whole = constraints_of(form) if sloped and norms else None
-    shifts = ShiftColumns.find(form)
-    if shifts is not None:
-        form, x = shifts.apply(form), shifts.carry(x)
     sizes = form.ridge.astype(np.float64, copy=True)
     for term in form.terms:
         if term.traits.square:

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.in_passing import norms_of, rows_read
+from sparsemodel.certificates.arithmetic.file_statistics import norm_bounds, rows_with_statistics
 from sparsemodel.certificates.arithmetic.readings import kept, read_once
 from sparsemodel.certificates.arithmetic.rounding import TINY, gamma, norm_up
 from sparsemodel.compiler.reductions.shift_columns import shiftable
@@ -88,7 +88,7 @@ def _column_norms(design: Design) -> FloatArray:
             squares += np.einsum("ij,ij->j", entries, entries)
     else:
         return np.full(p, _coarseness(design) * _norm(design) + TINY)
-    return norms_of(squares, n)
+    return norm_bounds(squares, n)
 
 
 def adjoint_product(design: Design, r: FloatArray) -> FloatArray:
@@ -163,7 +163,7 @@ def _predictions(design: Design, x: FloatArray, support: IntArray) -> tuple[Floa
 
 def _streamed(design: Design, x: FloatArray, support: IntArray) -> tuple[FloatArray, FloatArray]:
     u, error = np.zeros((2, design.shape[0], *x.shape[1:]))
-    for rows, entries in rows_read(design, _rows(design)):
+    for rows, entries in rows_with_statistics(design, _rows(design)):
         u[rows], error[rows] = predicted(entries, x, support)
     return u, error
 
@@ -230,7 +230,7 @@ def predicted_rows(
     elif whole or not design.streamed or kept(design, 2 * n * math.prod(x.shape[1:])):
         yield slice(0, n), *predictions(design, x, support)
     else:
-        for rows, entries in rows_read(design, _rows(design)):
+        for rows, entries in rows_with_statistics(design, _rows(design)):
             yield rows, *predicted(entries, x, support)
 
 

@@ -14,6 +14,7 @@ from typing import final
 import numpy as np
 
 from sparsemodel.certificates.statements.certificate import Witness
+from sparsemodel.certificates.statements.numbers import constraints_of
 from sparsemodel.compiler.reductions.base import Reduction
 from sparsemodel.compiler.reductions.scale import Scale
 from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
@@ -28,19 +29,21 @@ class Scaling:
     """A form in coordinates of one size, with no column far from zero, and the way back."""
 
     def __init__(
-        self, form: SparseRegression, factors: FloatArray, shifts: ShiftColumns | None
+        self,
+        form: SparseRegression,
+        factors: FloatArray,
+        shifts: ShiftColumns | None,
+        points: SparseRegression | None = None,
     ) -> None:
-        self._reductions: tuple[Reduction, ...] = (Scale(factors),)
-        if shifts is not None:
-            self._reductions = (shifts, *self._reductions)
+        scale = Scale(factors) if np.any(factors != 1.0) else None
+        self._reductions: tuple[Reduction, ...] = tuple(filter(None, (shifts, scale)))
         self._factors = factors
-        self.form: SparseRegression = self.apply(form)
-
-    def apply(self, form: SparseRegression) -> SparseRegression:
-        """Return another form on the same coordinates and columns, scaled."""
-        for reduction in self._reductions:
-            form = reduction.apply(form)
-        return form
+        self.form: SparseRegression = _reduced(form, self._reductions)
+        self.points: SparseRegression = self.form
+        """``points``, which have the same columns, and constraints of their own."""
+        if points is not None and points is not form:
+            mine = None if shifts is None else ShiftColumns.find(points)
+            self.points = _reduced(points, tuple(filter(None, (mine, scale))))
 
     def start(self, x: FloatArray) -> FloatArray:
         """Return a point in the scaled coordinates."""
@@ -64,18 +67,43 @@ class Scaling:
         )
 
 
-def scaling(form: SparseRegression) -> Scaling | None:
+def _reduced(form: SparseRegression, reductions: tuple[Reduction, ...]) -> SparseRegression:
+    for reduction in reductions:
+        form = reduction.apply(form)
+    return form
+
+
+def scaling(form: SparseRegression, points: SparseRegression | None = None) -> Scaling | None:
     """Return the scaling by what a coordinate's curvature is; None where it changes little.
 
     One pass over stored data. Groups share one factor, so that their ridges stay equal, and
-    designs whose columns cannot be read stay as they are.
+    designs whose columns cannot be read stay as they are. Columns are no more than shifted where
+    constraints are about a matrix or have too many entries. ``points`` are a form of the same
+    columns that is scaled as well.
     """
-    if not all(Access.COLUMNS in t.design.access for t in form.terms) or form.region is not None:
+    if not all(Access.COLUMNS in t.design.access for t in form.terms):
         return None
     shifts = ShiftColumns.find(form)
+    if points is not None and points is not form and ShiftColumns.find(points) is None:
+        shifts = None
     moved = form if shifts is None else shifts.apply(form)
+    ratio = np.ones(form.sparsity.size) if _of_one_scale(points or form) else _ratios(moved)
+    if ratio is None or (shifts is None and float(ratio.max()) <= _SPREAD**2 * float(ratio.min())):
+        return None
+    return Scaling(form, np.exp2(-np.round(0.5 * np.log2(ratio))), shifts, points)
+
+
+def _of_one_scale(form: SparseRegression) -> bool:
+    region = form.region
+    return region is not None and (
+        form.matrix or bool(region.spectra) or constraints_of(form) is None
+    )
+
+
+def _ratios(form: SparseRegression) -> FloatArray | None:
+    """Return the coordinates' curvatures in units of a typical one; None where one is not known."""
     squares = form.ridge.astype(np.float64, copy=True)
-    for term in moved.terms:
+    for term in form.terms:
         squares += term.design.column_square_norms(term.weights)
     if not (np.all(np.isfinite(squares)) and np.any(squares > 0.0)):
         return None
@@ -86,7 +114,4 @@ def scaling(form: SparseRegression) -> Scaling | None:
         size = np.maximum(np.bincount(groups[counted]), 1)
         squares[counted] = (total / size)[groups[counted]]
     typical = float(np.median(squares[squares > 0.0]))
-    ratio = np.where(squares > 0.0, squares / typical, 1.0)
-    if shifts is None and float(ratio.max()) <= _SPREAD**2 * float(ratio.min()):
-        return None
-    return Scaling(form, np.exp2(-np.round(0.5 * np.log2(ratio))), shifts)
+    return np.where(squares > 0.0, squares / typical, 1.0)

@@ -92,7 +92,7 @@ def search(
     """Return bounds in the order of their cost; stops when one closes the gap.
 
     ``instead`` looks in a smaller box, given the best bound that needs no search, and what it
-    finds takes the place of a search that may be in vain.
+    finds takes the place of a search that may find nothing.
     """
     found: list[Candidate] = []
     progress: list[Progress] = []
@@ -186,7 +186,7 @@ def _search(
     if curved and _with_curvature(inner, start, offer_found, report, deadline, boxed):
         return
     hopeful = _while_hopeful(report, infimum_bound(form).value, at_point.upper)
-    relaxed = solve_relaxation(inner, start, report=hopeful, deadline=deadline, worth=_WORTH)
+    relaxed = solve_relaxation(inner, start, report=hopeful, deadline=deadline, min_progress=_WORTH)
     if not isinstance(relaxed, str) and relaxed.witness is not None:
         offer_found(relaxed.witness, _words(relaxed))
         if relaxed.interrupted:

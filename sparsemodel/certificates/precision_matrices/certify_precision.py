@@ -36,9 +36,15 @@ from sparsemodel.certificates.precision_matrices.witness_of_precision import Pre
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
 from sparsemodel.interfaces import DataError, FloatArray
 from sparsemodel.interfaces.precision import AnyPrecision, SparsePrecision
-from sparsemodel.numerics.budget import Budget, eigenvalue_cost, eigenvector_cost, inverse_cost
+from sparsemodel.numerics.budget import (
+    Budget,
+    eigenvalue_cost,
+    eigenvector_cost,
+    ending_by,
+    inverse_cost,
+)
 from sparsemodel.numerics.precision import Pattern, active_bounds, eigenvalues, rounding
-from sparsemodel.numerics.precision.admm import minimise_admm
+from sparsemodel.numerics.precision.admm import minimise_between_bounds
 from sparsemodel.numerics.precision.spectral import spectral_infimum
 from sparsemodel.threads import small_work
 
@@ -338,14 +344,15 @@ def _restricted_part(
         return best, None
     pattern = Pattern(form.order, form.rows[at.support], form.cols[at.support])
     try:
-        result = minimise_admm(
-            form.covariance,
-            pattern,
-            form.alpha,
-            form.beta,
-            start=at.factor.omega,
-            max_iter=iterations,
-        )
+        with ending_by(left.deadline):
+            result = minimise_between_bounds(
+                form.covariance,
+                pattern,
+                form.alpha,
+                form.beta,
+                start=at.factor.omega,
+                max_iter=iterations,
+            )
     except KeyboardInterrupt:
         left.interrupt()
         return best, None

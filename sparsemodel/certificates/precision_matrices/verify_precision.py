@@ -32,7 +32,7 @@ from sparsemodel.certificates.precision_matrices.trivial import (
     scaled,
     trivial_nats,
 )
-from sparsemodel.certificates.statements.claims import Claim
+from sparsemodel.certificates.statements.claims import REPRODUCED, Claim
 from sparsemodel.certificates.statements.comparison import Verification, require, require_same
 from sparsemodel.interfaces import (
     CertificateError,
@@ -44,9 +44,6 @@ from sparsemodel.interfaces import (
 from sparsemodel.interfaces.precision import AnyPrecision, SparsePrecision
 from sparsemodel.numerics.precision import eigenvalues
 from sparsemodel.threads import small_work
-
-_RELATIVE = 1e-9
-"""How far two computations of the same number may differ, as another machine rounds otherwise."""
 
 
 @small_work()
@@ -234,7 +231,7 @@ def _same_edges(c: PrecisionCertificate, form: AnyPrecision, at: Point) -> None:
     require(c.pairs == pairs, "edges", c.pairs, pairs)
     for edge, stored in zip(found, c.edges, strict=True):
         for mine, theirs in zip(edge.correlations, stored.correlations, strict=True):
-            near = abs(theirs - mine) <= _RELATIVE
+            near = abs(theirs - mine) <= REPRODUCED
             require(near, f"edges ({edge.one}, {edge.other})", theirs, mine)
 
 
@@ -246,4 +243,4 @@ def _slack(form: AnyPrecision, value: float) -> float:
     """
     if not math.isfinite(value):
         return 0.0
-    return _RELATIVE * (form.weight + abs(value - form.constant)) + 1e-15 * abs(form.constant)
+    return REPRODUCED * (form.weight + abs(value - form.constant)) + 1e-15 * abs(form.constant)

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.multipliers import priced
+from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem
+from sparsemodel.certificates.arithmetic.dualised_rows import row_term
+from sparsemodel.certificates.arithmetic.multipliers import dualised
 from sparsemodel.certificates.arithmetic.rounding import CAUTION
-from sparsemodel.certificates.arithmetic.row_prices import row_term
-from sparsemodel.certificates.arithmetic.tall import Survey
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import (
     boxed,
@@ -30,8 +30,8 @@ from sparsemodel.certificates.dual_bounds.diagonal_shift import LIMIT
 from sparsemodel.certificates.proving.bounder import NodeBounder
 from sparsemodel.certificates.proving.compiling import BOUNDS, compilable, loadable
 from sparsemodel.certificates.proving.dual.part import DualPart
+from sparsemodel.certificates.proving.dual.shared import few_supports, loose_coordinates, objections
 from sparsemodel.certificates.proving.dual.subproblem import in_memory
-from sparsemodel.certificates.proving.dual.world import few_supports, loose_coordinates, objections
 from sparsemodel.certificates.proving.gram import part as gram
 from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
@@ -84,7 +84,7 @@ class Task:
     inner: SparseRegression
     """The problem within its coefficient bounds."""
     points: SparseRegression
-    """The problem that points are sought for: with linear constraints that ``form`` has priced."""
+    """The problem that points are sought for, with all linear constraints."""
     x: FloatArray
     gap: float
     tree: Any
@@ -240,20 +240,20 @@ def resumed(attempt: Attempt, x: FloatArray | None) -> Attempt:
     return attempt
 
 
-def repriced(found: Attempt, seen: Survey) -> tuple[Attempt, Survey]:
+def root_slopes(found: Attempt, problem: CertifiedProblem) -> tuple[Attempt, CertifiedProblem]:
     """Return what was found with the slopes of the whole problem's relaxation, where it has own.
 
     Not where bounds on the coefficients hold for those that there are.
     """
-    held, first, bounds = seen.multipliers, found.search.first, found.task.bounds
+    held, first, bounds = problem.multipliers, found.search.first, found.task.bounds
     fixed = bounds is not None and bounds.room is None
     if held is None or first is None or first.slopes is None or fixed:
-        return found, seen
-    seen = priced(seen, replace(held, slopes=first.slopes))
-    task = replace(found.task, form=seen.below, inner=seen.below)
+        return found, problem
+    problem = dualised(problem, replace(held, slopes=first.slopes))
+    task = replace(found.task, form=problem.minorant, inner=problem.minorant)
     if task.bounds is not None:
         task = replace(task, inner=boxed(task.form, task.bounds))
-    return found._replace(task=task), seen
+    return found._replace(task=task), problem
 
 
 def _later(task: Task, search: Search) -> Task:

@@ -9,14 +9,14 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.multipliers import priced
-from sparsemodel.certificates.arithmetic.tall import survey
+from sparsemodel.certificates.arithmetic.condensed import condensed
+from sparsemodel.certificates.arithmetic.multipliers import dualised
 from sparsemodel.certificates.certify import INTERRUPTED, assemble
 from sparsemodel.certificates.dual_bounds.bound import Bound, infimum_bound
 from sparsemodel.certificates.dual_bounds.bound_search import Candidate
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import named
 from sparsemodel.certificates.dual_bounds.root import known_candidates
-from sparsemodel.certificates.proving.dual.world import few_supports
+from sparsemodel.certificates.proving.dual.shared import few_supports
 from sparsemodel.certificates.proving.gram.searchable import objections
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.certificates.proving.records.searches import SEARCHED, searched
@@ -52,8 +52,8 @@ _KINKS = 8.0
 
 @final
 @dataclass(frozen=True, slots=True)
-class Aim:
-    """What a search must come to, however many nodes that takes."""
+class SearchGoal:
+    """What a search must prove, however many nodes that takes."""
 
     bound: float = -np.inf
     """A lower bound that is known without a certificate."""
@@ -61,12 +61,12 @@ class Aim:
     """Whether it looks at all supports, as there are few or all were tried before."""
 
 
-def worth_searching(form: SparseRegression, aim: Aim, *, many: bool) -> bool:
+def worth_searching(form: SparseRegression, aim: SearchGoal, *, many: bool) -> bool:
     """Return whether a search may be short; with ``many`` also where supports are.
 
     The bound of a sequence is exact without one.
     """
-    asked = aim != Aim() or few_supports(form) or (many and nodes_of(form) > 0)
+    asked = aim != SearchGoal() or few_supports(form) or (many and nodes_of(form) > 0)
     return asked and as_sequence(form) is None
 
 
@@ -93,7 +93,7 @@ def beyond_root(
     *,
     names: Sequence[str] | None,
     deadline: float,
-    aim: Aim,
+    aim: SearchGoal,
 ) -> Certificate:
     """Return the certificate that a short search over supports gives, where it says more.
 
@@ -108,7 +108,7 @@ def beyond_root(
     deadline
         On the clock of ``time.perf_counter``, for machines where nodes take very long.
     aim
-        What the search must come to.
+        What the search must prove.
 
     Notes
     -----
@@ -183,14 +183,14 @@ def _of_the_point(
     names: Sequence[str] | None,
 ) -> Certificate:
     """Return what the search proves about the point, having found a better one."""
-    seen = priced(survey(form, certificate.x), proof.witness.multipliers)
+    problem = dualised(condensed(form, certificate.x), proof.witness.multipliers)
     bound, box = Bound(proof.bound, 0.0, SEARCHED), proof.witness.bounds
-    if box is not None and seen.at_point.upper > box.level:
+    if box is not None and problem.at_point.upper > box.level:
         return certificate  # the bounds rest on the better point, which is in no file
     bound = named(bound, box)
     tree = None if proof.proof is None else proof.proof["tree"]
     found = assemble(
-        seen,
+        problem,
         certificate.x,
         Candidate(proof.witness, bound, proof.bound_source),
         names=names,

@@ -62,11 +62,6 @@ BOUNDS = Code("sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_comp
 GRAPHS = Code("sparsemodel.certificates.precision_matrices.proving.ascent_compiled", "ascend")
 
 
-def still_to_load() -> float:
-    """Return the seconds that loading may take; 0 if it is done, or would mean compiling."""
-    return _loading() if NODES.kept() else 0.0
-
-
 def _loading() -> float:
     """Return the seconds that loading takes at most: Numba itself is loaded with the first."""
     return _FURTHER if any(code.loaded for code in (NODES, BOUNDS, GRAPHS)) else LOADING

@@ -10,9 +10,9 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.multipliers import priced
+from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem, condensed, uncondensed
+from sparsemodel.certificates.arithmetic.multipliers import dualised
 from sparsemodel.certificates.arithmetic.rounding import U
-from sparsemodel.certificates.arithmetic.tall import Survey, plain_survey, survey
 from sparsemodel.certificates.certify import (
     assemble,
     carried,
@@ -29,9 +29,9 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import within
 from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
 from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
-from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, repriced, resumed
+from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, resumed, root_slopes
 from sparsemodel.certificates.proving.compiling import NODES, loadable
-from sparsemodel.certificates.proving.dual.world import loose_coordinates
+from sparsemodel.certificates.proving.dual.shared import loose_coordinates
 from sparsemodel.certificates.proving.gram.searchable import (
     every_slope,
     fixed_slopes,
@@ -141,24 +141,24 @@ def prove(
     """
     began = time.perf_counter()
     tree, deadline = None, None if time_limit is None else began + time_limit
-    x, seen = _start(form, x, gap, deadline)
+    x, problem = _start(form, x, gap, deadline)
     if resume is None:
-        seen, bounds = searchable(seen, x, bounds, sloped=sloped, deadline=deadline)
+        problem, bounds = searchable(problem, x, bounds, sloped=sloped, deadline=deadline)
     else:
-        seen = priced(seen, resume.witness.multipliers)
-    declared, form = form, seen.below
+        problem = dualised(problem, resume.witness.multipliers)
+    declared, form = form, problem.minorant
     inner = form if bounds is None else boxed(form, bounds)
     if resume is not None:
-        facts = describe(seen.form, seen.fingerprints, resume.problem)
-        tree = upgraded(seen.form, stored_tree(resume, facts, gap))
+        facts = describe(problem.form, problem.fingerprints, resume.problem)
+        tree = upgraded(problem.form, stored_tree(resume, facts, gap))
         bounds = resume.witness.bounds if tree["boxed"] else None
         at = primal(form, checked_point(form, resume.x))
-        inner = within(form, bounds, at, seen.priced)
+        inner = within(form, bounds, at, problem.undualised)
     quick = not objections(inner) and (tree is None or tree["gram"] is True)
     left, products = Budget(deadline), sum(term.design.gram_operations for term in form.terms)
     # Nothing is left to gain, or the Gram matrix or the compiled code alone would take longer.
-    zero = infimum_bound(declared).value >= 0.0 and exact_fit(seen.beside, x, seen.at_point.value)
-    ready = resume is None and zero
+    ready = resume is None and infimum_bound(declared).value >= 0.0
+    ready = ready and exact_fit(problem.equivalent, x, problem.at_point.value)
     late = quick and tree is None and not (left.fits(products) and loadable(NODES, deadline))
     if ready or late:
         return certify(
@@ -172,12 +172,12 @@ def prove(
             time_limit=left.limit,
         )
     if resume is not None:
-        x, seen = better(x, seen, resume)
+        x, problem = better(x, problem, resume)
     reserve = Reserve(began, time_limit, known)
     task = Task(
         form,
         inner,
-        seen.points,
+        problem.points,
         x,
         gap,
         tree,
@@ -185,30 +185,30 @@ def prove(
         progress,
         max_nodes,
         bounds,
-        boxable and bounds is None and resume is None and fixed_slopes(seen),
-        every_slope(seen, form),
+        boxable and bounds is None and resume is None and fixed_slopes(problem),
+        every_slope(problem, form),
     )
     found, again = attempted(task, quick), None
     if found.search.gives_up and not (found.interrupted or sloped):
-        again = _with_slopes(seen, found, began, time_limit, known, names, backend, history)
+        again = _with_slopes(problem, found, began, time_limit, known, names, backend, history)
         if again is not None and again.relative_gap <= gap:
             return again
         found = resumed(found, None if again is None else again.x)
-    found, seen = repriced(found, seen)
-    certificate = _Conclusion(*found, began, resume, seen, x).certificate(
-        reserve, duals if seen.below is declared else (), names, backend, history
+    found, problem = root_slopes(found, problem)
+    certificate = _Conclusion(*found, began, resume, problem, x).certificate(
+        reserve, duals if problem.minorant is declared else (), names, backend, history
     )
     return certificate if again is None or again.bound <= certificate.bound else again
 
 
 def _with_slopes(
-    seen: Survey, found: Attempt, began: float, time_limit: float | None, *words: Any
+    problem: CertifiedProblem, found: Attempt, began: float, time_limit: float | None, *words: Any
 ) -> Certificate | None:
     """Return a proof whose parts have multipliers of their own; None where none is."""
     task, (known, names, backend, history) = found.task, words
     try:
         return prove(
-            seen.form,
+            problem.form,
             found.search.incumbent.x,
             names=names,
             gap=task.gap,
@@ -226,25 +226,25 @@ def _with_slopes(
 
 def _start(
     form: SparseRegression, x: FloatArray, gap: float, deadline: float | None
-) -> tuple[FloatArray, Survey]:
+) -> tuple[FloatArray, CertifiedProblem]:
     """Return the point to start from, checked, and what is searched."""
     if not (math.isfinite(gap) and gap >= 1e-9):
         raise DataError(f"gap must be a number of at least 1e-9, not {gap!r}.")
     x = checked_point(form, x)
     with ending_by(deadline):
-        seen = plain_survey(form, x) if objections(form) else survey(form, x)
-    check_value(seen.at_point)
-    if seen.at_point.violations:
-        bad = "; ".join(seen.at_point.violations)
+        problem = uncondensed(form, x) if objections(form) else condensed(form, x)
+    check_value(problem.at_point)
+    if problem.at_point.violations:
+        bad = "; ".join(problem.at_point.violations)
         raise DataError("The point to start from is infeasible: " + bad)
-    return x, seen
+    return x, problem
 
 
-def _beyond(seen: Survey, x: FloatArray, proved: float) -> bool:
+def _beyond(problem: CertifiedProblem, x: FloatArray, proved: float) -> bool:
     """Return whether a bound contradicts a point, also less what it breaks its constraints by."""
-    if not contradicts(seen.ceiling(x), proved):
+    if not contradicts(problem.ceiling(x), proved):
         return False
-    own = with_multipliers(seen, x, own=True, sloped=True)
+    own = with_multipliers(problem, x, own=True, sloped=True)
     return own.multipliers is None or contradicts(own.ceiling(x), proved)
 
 
@@ -258,7 +258,7 @@ class _Conclusion:
     interrupted: bool
     began: float
     resume: Certificate | None
-    seen: Survey
+    problem: CertifiedProblem
     start: FloatArray
 
     def certificate(
@@ -272,17 +272,17 @@ class _Conclusion:
         """Return the certificate of the best point."""
         task, search = self.task, self.search
         form, x = task.form, search.incumbent.x
-        seen = self.seen if np.array_equal(x, self.start) else self.seen.at(x)
-        final = seen.at_point
+        problem = self.problem if np.array_equal(x, self.start) else self.problem.at(x)
+        final = problem.at_point
         record = search.recorder.to_dict()
         proved = self._proved(record)
-        if not final.violations and _beyond(seen, x, proved):
+        if not final.violations and _beyond(problem, x, proved):
             raise contradiction(form, proved, final.upper, SEARCHED)
-        witness = seen.portable(self._root_witness())
+        witness = problem.portable(self._root_witness())
         at_root = evaluate(task.inner, witness).value if witness.duals else -math.inf
         if at_root == -math.inf:  # curvature of what fixing left is not that of the whole problem
             witness = Witness((), bounds=task.bounds)
-        at_root, proved = at_root - seen.spare, proved - seen.spare
+        at_root, proved = at_root - problem.margin, proved - problem.margin
         value = max(proved, at_root)
         source = f"{SEARCHED}: {search.recorder.count} nodes, {search.open} open"
         root = reserve.bound(
@@ -300,17 +300,17 @@ class _Conclusion:
             # What the parts rest on, the bound at the root rests on too.
             again = replace(best.witness, bounds=task.bounds)
             best = replace(best, witness=again, bound=evaluate(task.inner, again))
-        best = carried(seen, best)
+        best = carried(problem, best)
         if best.bound.value > at_root:
             witness, at_root = best.witness, best.bound.value
             if at_root > value:
                 value, source = at_root, f"{best.source} ({source})"
         # No part can be better than the point itself, however far beyond it the closed ones are.
-        value = stated(seen, value)
+        value = stated(problem, value)
         bound = Bound(value, 0.0, SEARCHED, "" if math.isfinite(value) else NOTHING)
         bound = named(bound, witness.bounds)
         certificate = assemble(
-            seen,
+            problem,
             x,
             Candidate(witness, bound, source),
             names=names,
@@ -360,7 +360,7 @@ class _Conclusion:
         if np.any(delta > 0.0):
             return witness
         # Without rows the point stays: it is what its gradient is known by.
-        return replace(witness, at=at if self.seen.condensed else None, extraction=None)
+        return replace(witness, at=at if self.problem.condensed else None, extraction=None)
 
     def _moments(self, history: Sequence[Iteration], last: Sequence[Progress]) -> list[Progress]:
         """Return the solver's and the search's moments, then those of the bound at the root."""
@@ -377,7 +377,7 @@ class _Conclusion:
         if self.interrupted:
             ended = "interrupted"
         elif left and search.stopped:
-            ended = "the search was to be short"
+            ended = "end of a short search"
         elif left and (search.over or left > search.given_up):
             ended = "time limit"
         elif left:

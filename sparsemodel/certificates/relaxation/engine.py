@@ -26,7 +26,7 @@ from sparsemodel.certificates.relaxation.from_files import Models
 from sparsemodel.certificates.relaxation.regulariser import Regulariser, selected
 from sparsemodel.certificates.relaxation.smooth import SQUARE, Image, LossSmooth
 from sparsemodel.certificates.relaxation.squares import Squares, smooth_part
-from sparsemodel.certificates.relaxation.state import TOLERANCE, State, Until
+from sparsemodel.certificates.relaxation.state import TOLERANCE, State, StoppingRule
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.interfaces import (
     Access,
@@ -80,7 +80,7 @@ def working_set(
     form: SparseRegression,
     smoothed: SparseRegression,
     start: FloatArray,
-    until: Until,
+    stopping: StoppingRule,
     models: Models | None = None,
 ) -> Relaxed:
     """Return the relaxation of ``smoothed`` solved from ``start``.
@@ -88,15 +88,15 @@ def working_set(
     ``form`` is the problem that its dual points are for: the same one, or one with kinks that
     ``smoothed`` rounds off. ``models`` are what was read of files before, of the same losses.
     """
-    search = _WorkingSet(form, smoothed, start, until)
+    search = _WorkingSet(form, smoothed, start, stopping)
     search.models = Models() if models is None else models
     thorough = False
     while True:
         state = search.solve(thorough)
         units = search.evaluate(state)
-        if until.over(search.value, search.bound) or state.interrupted:
+        if stopping.over(search.value, search.bound) or state.interrupted:
             break
-        if search.complete or until.met(search.value, search.bound):
+        if search.complete or stopping.met(search.value, search.bound):
             break
         added, threshold = _violators(search.whole, units, search.work, search.regulariser)
         if added.size:
@@ -125,9 +125,9 @@ class _WorkingSet:
         form: SparseRegression,
         smoothed: SparseRegression,
         start: FloatArray,
-        until: Until,
+        stopping: StoppingRule,
     ) -> None:
-        self.form, self.smoothed, self.until = form, smoothed, until
+        self.form, self.smoothed, self.stopping = form, smoothed, stopping
         self.eliminated = unbounded_coordinates(form)
         self.rest = rest = np.delete(np.arange(form.sparsity.size), self.eliminated)
         self.free = tuple(t.design.restrict(self.eliminated).to_array() for t in form.terms)
@@ -159,7 +159,7 @@ class _WorkingSet:
 
     def solve(self, thorough: bool) -> State:
         """Solve the relaxation on the set: roughly, until it is complete or ``thorough``."""
-        work, floor, until = self.work, self.bound, self.until
+        work, floor, stopping = self.work, self.bound, self.stopping
         self.regulariser = Regulariser(self.form, work, self.form.ridge)
         self.smooth = smooth = smooth_part(
             self.smoothed,
@@ -169,24 +169,24 @@ class _WorkingSet:
             self.x[work],
             self.squares,
             self.eliminated,
-            until.deadline,
+            stopping.deadline,
         )
         to_the_end = self.complete or thorough
 
         def goal(state: State) -> bool:
-            if to_the_end and until.enough(state.value, max(floor, state.bound)):
+            if to_the_end and stopping.enough(state.value, max(floor, state.bound)):
                 return True
             rough = not to_the_end and math.isfinite(floor)
             if rough and state.gap <= 0.05 * (state.value - floor):
                 return True
-            return until.met(state.value, state.bound)
+            return stopping.met(state.value, state.bound)
 
         state = minimise(
             smooth,
             self.regulariser,
             self.x[work],
             goal=goal,
-            deadline=until.deadline,
+            deadline=stopping.deadline,
             models=(self.models, self.eliminated),
         )
         self.iterations += state.iterations
@@ -336,7 +336,7 @@ def without_sides(
     form: SparseRegression,
     start: FloatArray,
     solve: Callable[[SparseRegression, FloatArray], Relaxed | str],
-    until: Until,
+    stopping: StoppingRule,
 ) -> Relaxed | str:
     """Solve the relaxation without one-sided bounds of free coordinates that are not active.
 
@@ -365,7 +365,7 @@ def without_sides(
         found = replace(found, x=np.clip(found.x, low, high), value=value)
         best = found if best is None or found.bound >= best.bound else best
         proved = math.isfinite(found.bound)
-        ended = until.over(found.value, best.bound) if proved else until.late
+        ended = stopping.over(found.value, best.bound) if proved else stopping.out_of_time
         off = held & (found.x[index] > low[index]) & (found.x[index] < high[index])
         dropped = np.zeros_like(held) if proved else off if off.any() else held
         if found.interrupted or ended or not (beyond.any() or dropped.any()):

@@ -26,7 +26,7 @@ from sparsemodel.certificates.relaxation.engine import Relaxed
 from sparsemodel.certificates.relaxation.regulariser import Regulariser, entrywise
 from sparsemodel.certificates.relaxation.smooth import QuadraticSmooth, schur
 from sparsemodel.certificates.relaxation.squares import Squares
-from sparsemodel.certificates.relaxation.state import Report, State, Until
+from sparsemodel.certificates.relaxation.state import Report, State, StoppingRule
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
 from sparsemodel.interfaces.numeric import rowwise
@@ -133,7 +133,7 @@ def relax_extracted(
     problem = ExtractedRelaxation(form, taken)
     x = start[taken.counted]
     best: tuple[State, FloatArray, FloatArray] | None = None
-    until = Until(report, deadline)
+    stopping = StoppingRule(report, deadline)
     budget, p = Budget(deadline), form.sparsity.size
     for diagonal in diagonals:
         if best is not None and not budget.fits(cholesky_cost(p)):
@@ -141,18 +141,20 @@ def relax_extracted(
         extraction = safe(taken, diagonal)
         if extraction is None:
             continue
-        state, slopes = problem.solve(extraction.diagonal, x, goal=_goal(until), deadline=deadline)
+        state, slopes = problem.solve(
+            extraction.diagonal, x, goal=_goal(stopping), deadline=deadline
+        )
         if best is None or state.bound > best[0].bound:
             best = (state, extraction.diagonal, slopes)
-        if state.interrupted or until.over(best[0].value, best[0].bound):
+        if state.interrupted or stopping.over(best[0].value, best[0].bound):
             best[0].interrupted = best[0].interrupted or state.interrupted
             break
     if best is None:
         return None
     for _ in range(_SWEEPS):
-        if best[0].interrupted or until.over(best[0].value, best[0].bound):
+        if best[0].interrupted or stopping.over(best[0].value, best[0].bound):
             break
-        improved = _sweep(problem, best, until)
+        improved = _sweep(problem, best, stopping)
         if improved is None:
             break
         gained = improved[0].bound - best[0].bound
@@ -174,12 +176,12 @@ def relax_extracted(
 def _sweep(
     problem: ExtractedRelaxation,
     best: tuple[State, FloatArray, FloatArray],
-    until: Until,
+    stopping: StoppingRule,
 ) -> tuple[State, FloatArray, FloatArray] | None:
     """Return a better diagonal, by one barrier problem and a line search, or None."""
     state, diagonal, slopes = best
     counted = problem.taken.counted
-    budget, solved = Budget(until.deadline), _goal(until)
+    budget, solved = Budget(stopping.deadline), _goal(stopping)
     aim = barrier(problem.taken.schur, slopes, diagonal[counted], budget)
     if aim is None:
         return None
@@ -197,12 +199,12 @@ def _sweep(
             return s.value < floor or solved(s)
 
         trial, slopes_there = problem.solve(
-            extraction.diagonal, state.x, goal=goal, deadline=until.deadline
+            extraction.diagonal, state.x, goal=goal, deadline=stopping.deadline
         )
         if trial.bound > state.bound:
             return trial, extraction.diagonal, slopes_there
         state.interrupted = trial.interrupted
-        if trial.interrupted or until.late:
+        if trial.interrupted or stopping.out_of_time:
             return None
     return None
 
@@ -283,8 +285,8 @@ def _supergradient(regulariser: Regulariser, state: State) -> FloatArray:
     return np.asarray(0.5 * np.square(regulariser.sizes(state.x)) * (share - 1.0))
 
 
-def _goal(until: Until) -> Callable[[State], bool]:
+def _goal(stopping: StoppingRule) -> Callable[[State], bool]:
     def goal(state: State) -> bool:
-        return until.enough(state.value, state.bound) or until.met(state.value, state.bound)
+        return stopping.enough(state.value, state.bound) or stopping.met(state.value, state.bound)
 
     return goal

@@ -31,7 +31,7 @@ from sparsemodel.certificates.relaxation.regulariser import (
     objection,
     selected,
 )
-from sparsemodel.certificates.relaxation.state import TOLERANCE, Report, Until
+from sparsemodel.certificates.relaxation.state import TOLERANCE, Report, StoppingRule
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.interfaces import (
     Box,
@@ -71,20 +71,20 @@ def relax(
     report: Report | None = None,
     deadline: float | None = None,
     tolerance: float = TOLERANCE,
-    worth: float = 0.0,
+    min_progress: float = 0.0,
     models: Models | None = None,
 ) -> Relaxed | str:
     """Return the relaxation of ``form`` solved from ``start``, or why it cannot be.
 
-    Where kinks are rounded off, a round that closes less than the share ``worth`` of what is open
-    between the value of ``start`` and the bound is the last one. ``models`` are what was read of
-    files before, of the same losses.
+    Where kinks are rounded off, a round that closes less than the share ``min_progress`` of what
+    is open between the value of ``start`` and the bound is the last one. ``models`` are what was
+    read of files before, of the same losses.
     """
-    return _relaxed(form, start, Until(report, deadline, tolerance, worth), models)
+    return _relaxed(form, start, StoppingRule(report, deadline, tolerance, min_progress), models)
 
 
 def _relaxed(
-    form: SparseRegression, start: FloatArray, until: Until, models: Models | None = None
+    form: SparseRegression, start: FloatArray, stopping: StoppingRule, models: Models | None = None
 ) -> Relaxed | str:
     reason = objection(form, form.ridge)
     if reason:
@@ -92,19 +92,21 @@ def _relaxed(
 
     def solve(form: SparseRegression, start: FloatArray) -> Relaxed | str:
         if entrywise(form):
-            return _within_bounds(form, start, until)
+            return _within_bounds(form, start, stopping)
         if form.sparsity.knapsacks or form.sparsity.crossing:
-            return _within_budget(form, start, until)
+            return _within_budget(form, start, stopping)
         if form.traits.has_hessian:
-            return working_set(form, form, start, until, models)
+            return working_set(form, form, start, stopping, models)
         if not all(t.traits.has_hessian or t.traits.smoothable for t in form.terms):
             return "a loss that is neither smooth nor can be smoothed"
-        return _nonsmooth(form, start, until)
+        return _nonsmooth(form, start, stopping)
 
-    return without_sides(form, start, solve, until)
+    return without_sides(form, start, solve, stopping)
 
 
-def _within_budget(form: SparseRegression, start: FloatArray, until: Until) -> Relaxed | str:
+def _within_budget(
+    form: SparseRegression, start: FloatArray, stopping: StoppingRule
+) -> Relaxed | str:
     """Solve the relaxation with a price for costs in place of their budget.
 
     Its least value is concave in the price, and rises where the shares of its point cost more than
@@ -116,7 +118,7 @@ def _within_budget(form: SparseRegression, start: FloatArray, until: Until) -> R
     price, low, high, best, x = 0.0, (0.0, 0.0), (math.inf, 0.0), None, start
     for _ in range(_PRICES):
         other = _priced(form, knapsack, price)
-        found = _relaxed(other, x, until)
+        found = _relaxed(other, x, stopping)
         if isinstance(found, str):
             return found
         x = found.x
@@ -129,7 +131,7 @@ def _within_budget(form: SparseRegression, start: FloatArray, until: Until) -> R
         shares = Regulariser(other, rest, other.ridge).prox(x[rest], _AT)[1]
         over = float(knapsack.costs @ shares) - knapsack.most
         low, high = ((price, over), high) if over > 0.0 else (low, (price, over))
-        ended = until.over(math.inf, best.bound)
+        ended = stopping.over(math.inf, best.bound)
         if found.interrupted or ended or not high[0] > _NARROW * low[0]:
             break
         if price == 0.0:
@@ -160,7 +162,9 @@ def _between(low: tuple[float, float], high: tuple[float, float]) -> float:
     return low[0] * math.pow(high[0] / low[0], share)
 
 
-def _within_bounds(form: SparseRegression, start: FloatArray, until: Until) -> Relaxed | str:
+def _within_bounds(
+    form: SparseRegression, start: FloatArray, stopping: StoppingRule
+) -> Relaxed | str:
     r"""Solve the relaxation with a ridge in place of bounds on the entries of groups.
 
     With :math:`E_g = \sum_{j \in g} M_j^2`, any :math:`\kappa > 0` and at most ``k`` groups,
@@ -173,13 +177,13 @@ def _within_bounds(form: SparseRegression, start: FloatArray, until: Until) -> R
     best, most = None, -math.inf
     for _ in range(_TURNS):
         ridged = _ridged(form, share if share > 0.0 else 1.0)
-        found = _relaxed(ridged, start if best is None else best.x, until)
+        found = _relaxed(ridged, start if best is None else best.x, stopping)
         if isinstance(found, str):
             return found
         if best is None or found.bound > most:
             best, most = found, found.bound
         following = math.sqrt(share * _mean_of_best(form, found.gains))
-        ended = until.over(math.inf, most)
+        ended = stopping.over(math.inf, most)
         if found.interrupted or ended or abs(following - share) <= _NEAR * share:
             break
         share = following
@@ -215,7 +219,7 @@ def _ridged(form: SparseRegression, share: float) -> SparseRegression:
     )
 
 
-def _nonsmooth(form: SparseRegression, start: FloatArray, until: Until) -> Relaxed:
+def _nonsmooth(form: SparseRegression, start: FloatArray, stopping: StoppingRule) -> Relaxed:
     scales = [_scale(form, term, start) for term in form.terms]
     rest = np.delete(np.arange(form.sparsity.size), unbounded_coordinates(form))
     regulariser = Regulariser(form, rest, form.ridge)
@@ -230,15 +234,15 @@ def _nonsmooth(form: SparseRegression, start: FloatArray, until: Until) -> Relax
         # The constant of the shift is left out: it is the same for all points.
         gap = best.value - best.bound
         share = 0.1 * mu if not math.isfinite(gap) else 0.03 * gap / max(abs(best.value), 1e-300)
-        near = 0.3 * until.worth * (top - max(best.bound, lowest))
+        near = 0.3 * stopping.min_progress * (top - max(best.bound, lowest))
         found = working_set(
             form,
             smoothed,
             best.x,
             replace(
-                until,
+                stopping,
                 report=partial(_within, near),
-                tolerance=max(0.1 * until.tolerance, min(share, 1e-2)),
+                tolerance=max(0.1 * stopping.tolerance, min(share, 1e-2)),
             ),
         )
         value = _value(form, regulariser, rest, found.x)
@@ -248,7 +252,7 @@ def _nonsmooth(form: SparseRegression, start: FloatArray, until: Until) -> Relax
             centre = found.witness
         if value < best.value:
             best = replace(best, x=found.x, value=value)
-        idle = max(bound - best.bound, 0.0) < until.worth * (top - best.bound)
+        idle = max(bound - best.bound, 0.0) < stopping.min_progress * (top - best.bound)
         if bound > best.bound:
             best = replace(best, bound=bound, gains=gains, witness=found.witness)
         done = best.iterations + found.iterations
@@ -256,9 +260,9 @@ def _nonsmooth(form: SparseRegression, start: FloatArray, until: Until) -> Relax
         if found.interrupted:
             break
         gap = best.value - best.bound
-        if until.over(best.value, best.bound) or best.exhausted_to(until.tolerance):
+        if stopping.over(best.value, best.bound) or best.exhausted_to(stopping.tolerance):
             break
-        nothing = max(_NOTHING, 3.0 * until.worth)
+        nothing = max(_NOTHING, 3.0 * stopping.min_progress)
         if math.isfinite(typical) and best.value - lowest <= nothing * typical:
             break
         stuck = stuck + 1 if gap > _PROGRESS * before else 0

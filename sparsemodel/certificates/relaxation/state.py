@@ -1,4 +1,4 @@
-"""Where the minimisation of a relaxation stands (a point, its value, the best bound) and ends."""
+"""The state of the minimisation of a relaxation (point, value, best bound), and when it ends."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Report = Callable[[float, float], bool]
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Until:
-    """What ends a minimisation: a tolerance, a deadline, or a caller who has seen enough."""
+class StoppingRule:
+    """When a minimisation ends: by a tolerance, a deadline, or because the caller says so."""
 
     report: Report | None = None
     deadline: float | None = None
     tolerance: float = TOLERANCE
     """Relative gap between the value and the bound."""
-    worth: float = 0.0
+    min_progress: float = 0.0
     """Share of what is open that a round must close for another to follow."""
 
     @property
-    def late(self) -> bool:
+    def out_of_time(self) -> bool:
         """Return whether the deadline has passed."""
         return Budget(self.deadline).over()
 
@@ -44,7 +44,7 @@ class Until:
 
     def over(self, value: float, bound: float) -> bool:
         """Return whether they are enough, or the deadline has passed."""
-        return self.enough(value, bound) or self.late
+        return self.enough(value, bound) or self.out_of_time
 
     def met(self, value: float, bound: float) -> bool:
         """Return whether a value and a bound agree to the tolerance."""

@@ -142,17 +142,9 @@ class Part:
 
     # ---- bounds ------------------------------------------------------------------------------
 
-    def convex_less(self, diagonal: FloatArray) -> bool:
-        """Return whether ``M`` less a diagonal is proved positive semidefinite.
-
-        Cholesky's factorisation must succeed on the matrix less a margin for its rounding (Rump,
-        *Verification of positive definiteness*, BIT 46, 2006, Theorem 2.3).
-        """
-        size = self.units.size
-        matrix = self.matrix.copy()
-        margin = 2.0 * (gamma(size + 32) + 8.0 * U * size) * self.entry * size
-        matrix.flat[:: size + 1] -= diagonal + margin
-        return bool(dpotrf(matrix, lower=1, overwrite_a=1)[1] == 0)
+    def convex_minus(self, diagonal: FloatArray) -> bool:
+        """Return whether ``M`` minus a diagonal is proved positive semidefinite."""
+        return semidefinite(self.matrix, -diagonal, 2.0 * self.entry)
 
     def tangent(
         self, on: IntArray, values: FloatArray, curvature: FloatArray, product: FloatArray
@@ -188,14 +180,13 @@ class Part:
             return None
         return values, self.constant - 0.5 * float(self.linear[on] @ values)
 
-    def holds(self, on: IntArray, values: FloatArray, value: float, cutoff: float) -> float:
-        r"""Return a bound by curvature chosen for the minimiser on ``k`` units; none is ``-inf``.
+    def bound_from(self, on: IntArray, values: FloatArray, value: float, cutoff: float) -> float:
+        """Return a bound by curvature chosen for the minimiser on ``k`` units, or ``-inf``.
 
-        With slopes :math:`v` the curvatures :math:`v_j^2 / (2 T)` outside and
-        :math:`2 (T - s) / y_i^2` inside give all units outside the gain ``T`` and those inside
-        ``T - s``. Where this curvature can be taken out, no support is better than this one by
-        more than ``k s``, what it is above the cutoff. ``T`` is taken where both parts have the
-        same Frobenius norm. O(p^3) for one factorisation.
+        The curvature is that of :func:`bound_by_one_factorisation
+        <sparsemodel.certificates.short_proofs.one_factorisation.bound_by_one_factorisation>`, where
+        ``k s`` is what the minimum is above the cutoff. ``T`` is chosen so that the curvatures
+        inside and outside have the same norm. O(p^3) for one factorisation.
         """
         product = values @ self.matrix[on]
         weight, entry = float(np.abs(values).sum()), self.entry + 2.0
@@ -213,7 +204,7 @@ class Part:
         inside = 2.0 * max(level - spare, 0.0) * least + 1e-12
         curvature = outside / (2.0 * level * (1.0 - 8.0 * U))
         curvature[on] = inside
-        if not self.convex_less(curvature):
+        if not self.convex_minus(curvature):
             return -math.inf
         gains = (0.5 + 8.0 * U) * np.square(own + inside * np.abs(values)) / inside
         most = float(np.maximum(gains, level).sum())
@@ -222,7 +213,7 @@ class Part:
         slack += gamma(self.k + 16) * (abs(self.constant) + abs(energy) + most)
         return self.constant - energy - most - slack
 
-    def curved(self) -> bool:
+    def extract_curvature(self) -> bool:
         r"""Take out curvature in proportion to :math:`1 / (M^{-1})_{jj}`, where that is not done.
 
         Return whether that went.
@@ -235,7 +226,7 @@ class Part:
             self.steep = _largest(self.matrix)
         return self.curvature is not None
 
-    def ends(self) -> tuple[float, IntArray] | None:
+    def enumerated(self) -> tuple[float, IntArray] | None:
         """Return a bound over all supports with one or two units more, and the best of them.
 
         None where columns are too nearly dependent. O(p^2).
@@ -258,6 +249,21 @@ class Part:
             most, chosen = float(gains[first, second]), np.array([first, second])
         bound = self.constant - most - 32.0 * U * (abs(self.constant) + most)
         return bound, np.sort(chosen)
+
+
+def semidefinite(matrix: FloatArray, added: FloatArray, scale: FloatArray | float) -> bool:
+    """Return whether a matrix with ``added`` on its diagonal is proved positive semidefinite.
+
+    Cholesky's factorisation must succeed on it minus a margin for its rounding (Rump, *Verification
+    of positive definiteness*, BIT 46, 2006, Theorem 2.3), relative to ``scale``: twice the sizes of
+    its entries, or four times its diagonal, which is the margin of columns scaled by powers of two
+    to diagonals of at most two: such a scaling changes no digit of it.
+    """
+    size = matrix.shape[0]
+    matrix = matrix.copy()
+    margin = (gamma(size + 32) + 8.0 * U * size) * size
+    matrix.flat[:: size + 1] += added - margin * scale
+    return bool(dpotrf(matrix, lower=1, overwrite_a=1)[1] == 0)
 
 
 def balanced(far: FloatArray, near: FloatArray) -> float:
@@ -295,7 +301,7 @@ def _extracted(part: Part) -> FloatArray | None:
     inverse *= root
     diagonal = np.square(root) / _largest(inverse)
     for share in (0.998, 0.95, 0.8):
-        if np.all(diagonal > 0.0) and part.convex_less(share * diagonal):
+        if np.all(diagonal > 0.0) and part.convex_minus(share * diagonal):
             return np.asarray(share * diagonal)
     return None
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import U
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
-from sparsemodel.certificates.short_proofs.at_once import bounded_at_once
+from sparsemodel.certificates.short_proofs.one_factorisation import bound_by_one_factorisation
 from sparsemodel.certificates.short_proofs.part import Part, Tangent
 from sparsemodel.certificates.short_proofs.relaxation import relaxed
-from sparsemodel.certificates.short_proofs.whole import Whole
+from sparsemodel.certificates.short_proofs.root_node import RootNode
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, Claim, relative_gap_of
 from sparsemodel.certificates.statements.objective_interval import (
     Primal,
@@ -41,7 +41,7 @@ _HOPELESS = 0.5
 """Share of what the point explains that the first bound may leave open."""
 
 _FEW = 20_000
-"""Supports up to which that is no matter: a search comes through."""
+"""Supports up to which a search is tried all the same: it looks at all of them."""
 
 
 @final
@@ -63,8 +63,8 @@ WITH_HIGH_EFFORT = Patience(nodes=1000, rounds=6, operations=1e9)
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Short:
-    """What a short proof came to."""
+class ShortProofResult:
+    """The result of a short proof."""
 
     x: FloatArray
     """The best point, in the form's coordinates."""
@@ -84,7 +84,9 @@ class Short:
 
 
 @np.errstate(all="ignore")  # a bound that overflows is not finite, and none
-def short_proof(form: SparseRegression, x: FloatArray, patience: Patience) -> Short | None:
+def short_proof(
+    form: SparseRegression, x: FloatArray, patience: Patience
+) -> ShortProofResult | None:
     """Search supports for a better point, within a few parts; None where no proof would be short.
 
     Only for squared losses with a limit on the number of units and nothing else. The bound is
@@ -106,30 +108,32 @@ def short_proof(form: SparseRegression, x: FloatArray, patience: Patience) -> Sh
     if not (q.sound and q.finite) or at.violations:
         return None
     near = x if q.shifts is None else q.shifts.carry(x)
-    bound = bounded_at_once(form, q, near, 0.5 * OPTIMAL_GAP)
+    bound = bound_by_one_factorisation(form, q, near, 0.5 * OPTIMAL_GAP)
     if bound is not None:
         found = _concluded(form, x, at, bound)
         if found is not None and found.closed:
             return found
-    whole = Whole.of(form, q)
-    if whole is None:
+    root = RootNode.of(form, q)
+    if root is None:
         return None
-    search = _Search(whole, x, constant_part(form), patience)
+    search = _Search(root, x, constant_part(form), patience)
     search.run()
     if search.better is not None:
-        better = whole.minimiser(np.array(search.better, dtype=np.intp))
+        better = root.minimiser(np.array(search.better, dtype=np.intp))
         if better is not None:
             x, at = better, primal(form, better)
     return _concluded(form, x, at, search.bound)
 
 
-def _concluded(form: SparseRegression, x: FloatArray, at: Primal, bound: float) -> Short | None:
+def _concluded(
+    form: SparseRegression, x: FloatArray, at: Primal, bound: float
+) -> ShortProofResult | None:
     """Return what a bound says of a point; None where that is nothing."""
     bound = min(bound, at.upper)
     if at.violations or not (math.isfinite(bound) and math.isfinite(at.upper)):
         return None
     share = relative_gap_of(at.upper, bound, constant_part(form))
-    return Short(x, at.value, at.upper, bound, share <= OPTIMAL_GAP)
+    return ShortProofResult(x, at.value, at.upper, bound, share <= OPTIMAL_GAP)
 
 
 def root_cost(form: SparseRegression) -> float:
@@ -169,11 +173,11 @@ def hopeless(form: SparseRegression) -> Callable[[float, float, int], bool]:
 class _Search:
     """One search: the open parts, the best support, what is proved."""
 
-    def __init__(self, whole: Whole, x: FloatArray, constant: float, patience: Patience) -> None:
+    def __init__(self, node: RootNode, x: FloatArray, constant: float, patience: Patience) -> None:
         self._patience, self._constant = patience, constant
         self._left: Budget = budget()
-        self._rounding = whole.quadratic.unit * whole.quadratic.aim**2
-        root = whole.started(x)
+        self._rounding = node.quadratic.unit * node.quadratic.aim**2
+        root = node.started(x)
         self._nothing = root.constant
         point = root.point
         product = point @ root.matrix
@@ -234,7 +238,7 @@ class _Search:
             self.nodes += 1
             if self._settled(part):
                 return True
-            if not part.curved():
+            if not part.extract_curvature():
                 break
             found = relaxed(part, self.cutoff, self._patience.rounds)
             part.bound = max(part.bound, found.bound)
@@ -271,7 +275,7 @@ class _Search:
             below = part.having(0)
             return below is not None and self._settled(below)
         if part.k <= 2:
-            ends = part.ends()
+            ends = part.enumerated()
             if ends is not None:
                 self._offer(part, ends[1])
                 self._close(ends[0])
@@ -280,7 +284,7 @@ class _Search:
         found = self._offer(part, on)
         if found is None:
             return False
-        bound = part.holds(on, *found, self.cutoff)
+        bound = part.bound_from(on, *found, self.cutoff)
         if not bound >= self.cutoff:
             return False
         self._close(bound)

@@ -10,6 +10,9 @@ from typing import final
 OPTIMAL_GAP = 1e-6
 """Relative gap up to which a point is called globally optimal."""
 
+REPRODUCED = 1e-9
+"""Relative difference of one number on two machines, which round differently."""
+
 
 class Claim(Enum):
     """How much is proved about a point. Ordered from nothing to everything."""

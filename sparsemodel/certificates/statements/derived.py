@@ -11,8 +11,8 @@ from typing import final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem
 from sparsemodel.certificates.arithmetic.products import check_adjoint, matrix_free
-from sparsemodel.certificates.arithmetic.tall import Survey
 from sparsemodel.certificates.dual_bounds.bound import INFIMUM, Bound, infimum_bound
 from sparsemodel.certificates.dual_bounds.diagonal_shift import Extraction, applies, verified
 from sparsemodel.certificates.dual_bounds.unpenalised import unbounded_coordinates
@@ -79,14 +79,14 @@ class Statement:
         )
 
 
-def stated(seen: Survey, value: float) -> float:
+def stated(problem: CertifiedProblem, value: float) -> float:
     """Return a bound as it is stated: no higher than the point says, where its losses say less."""
-    least = min(infimum_bound(seen.form).value, seen.at_point.upper)
-    return min(value, max(seen.highest, least))
+    least = min(infimum_bound(problem.form).value, problem.at_point.upper)
+    return min(value, max(problem.highest, least))
 
 
 def derive(
-    seen: Survey,
+    problem: CertifiedProblem,
     x: FloatArray,
     bound: Bound,
     witness: Witness,
@@ -98,7 +98,7 @@ def derive(
 
     Parameters
     ----------
-    seen
+    problem
         The problem and the objective at the point.
     x
         The point.
@@ -112,22 +112,22 @@ def derive(
     at_zero
         See :func:`~sparsemodel.certificates.statements.stationarity.first_order`.
     """
-    form, at_point = seen.form, seen.at_point
-    assumptions = list_assumptions(seen, bound, witness)
+    form, at_point = problem.form, problem.at_point
+    assumptions = list_assumptions(problem, bound, witness)
     if searched and bound.value > at_point.upper:
         bound = Bound(at_point.upper, bound.allowance, bound.method)
-    if seen.highest < bound.value <= seen.ceiling(x):
-        bound = replace(bound, value=stated(seen, bound.value))
+    if problem.highest < bound.value <= problem.ceiling(x):
+        bound = replace(bound, value=stated(problem, bound.value))
     contradicts = bound.value > at_point.upper or math.isnan(bound.value)
     if contradicts and not at_point.violations:
         # Impossible for convex losses with right conjugates: one of the two was broken.
         assumptions.append(Assumption(_contradiction(form), True, False))
         bound = Bound(-math.inf, math.inf, bound.method, CONTRADICTION)
-    extraction = _proved(seen.below, witness, bound, searched)
-    facts, noise = first_order(seen.beside, x, extraction=extraction, at_zero=at_zero)
+    extraction = _proved(problem.minorant, witness, bound, searched)
+    facts, noise = first_order(problem.equivalent, x, extraction=extraction, at_zero=at_zero)
     null = null_value(form)
     zero = bound.finite and not at_point.violations
-    zero = zero and exact_fit(seen.beside, x, at_point.value)
+    zero = zero and exact_fit(problem.equivalent, x, at_point.value)
     return Statement(
         at_point=at_point,
         bound=bound,
@@ -162,18 +162,18 @@ def _contradiction(form: SparseRegression) -> str:
     )
 
 
-def list_assumptions(seen: Survey, bound: Bound, witness: Witness) -> list[Assumption]:
+def list_assumptions(problem: CertifiedProblem, bound: Bound, witness: Witness) -> list[Assumption]:
     """Return what the numbers rest on, each with whether it was checked."""
-    form, at_point = seen.form, seen.at_point
+    form, at_point = problem.form, problem.at_point
     bad = "; ".join(at_point.violations)
     exact = form.box is None and form.region is None
     words = "the point is feasible" + ("" if exact else f" (constraints kept to {FEASIBLE:g})")
     out = [Assumption(words + (": " + bad if bad else ""), True, not at_point.violations)]
     if not bound.finite:
         return out
-    if seen.multipliers is not None:
+    if problem.multipliers is not None:
         out.append(Assumption(MULTIPLIERS, True))
-    form = seen.terms
+    form = problem.terms
     if witness.duals:
         out.append(Assumption("the dual point lies in the domain of every conjugate", True))
         out.append(conjugates_agree(form, witness))

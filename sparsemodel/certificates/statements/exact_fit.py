@@ -29,7 +29,7 @@ from sparsemodel.interfaces.numeric import least_squares
 UNITS = 1024.0
 """Residuals of an exact fit, in units of rounding: solvers leave up to about a hundred."""
 
-_RELATIVE = UNITS * 2.0**-52
+_RESIDUAL = UNITS * 2.0**-52
 _ROUNDED = 16.0 * 2.0**-52
 """What of a target counts as its rounding: the mean of equal numbers is off by a few units."""
 _SMALLEST_SHARE = 0.1
@@ -61,7 +61,7 @@ def exact_fit(form: SparseRegression, x: FloatArray, value: float) -> bool:
             judged.append((term, np.abs(u - term.target)))
         else:
             two = term.loss.target_kind is TargetKind.TWO_CLASSES
-            step = _RELATIVE * term.target if two else 0.0
+            step = _RESIDUAL * term.target if two else 0.0
             better, worse = (term.loss.value(v, term.target) for v in (u + step, u - step))  # type: ignore[attr-defined]
             if np.any(better[term.weights > 0.0] != 0.0):
                 return False
@@ -102,7 +102,7 @@ def _reach(form: SparseRegression, terms: list[Term]) -> list[FloatArray] | None
     sizes = np.maximum(sizes, typical)
     if np.all((sizes <= _ROUNDED * np.abs(aim))[weights > 0.0]):
         sizes = np.maximum(sizes, np.abs(aim))
-    return np.split(_RELATIVE * sizes, np.cumsum([aim.shape[0] for aim in aims])[:-1])
+    return np.split(_RESIDUAL * sizes, np.cumsum([aim.shape[0] for aim in aims])[:-1])
 
 
 def _unexplained(

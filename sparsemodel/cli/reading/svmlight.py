@@ -10,10 +10,8 @@ import numpy as np
 
 from sparsemodel.cli.exits import UsageError
 from sparsemodel.cli.reading.table import Columns, Table
+from sparsemodel.designs.coerce import LAPACK_LIMIT
 from sparsemodel.interfaces import DataError
-
-_MOST = 2**31 - 1
-"""Columns at most, as in :func:`sparsemodel.designs.as_design`."""
 
 _BYTES = 100
 """Memory a column takes at least, empty or not: a name, and coefficients in several vectors."""
@@ -50,11 +48,11 @@ def read_svmlight(file: Path, columns: Columns) -> Table:
     if np.any(indices < 0) or np.any(indices != np.floor(indices)):
         _complain(numbered, file)
     largest = float(indices.max(initial=0.0))
-    if largest > _MOST or largest * _BYTES > columns.max_bytes:
+    if largest > LAPACK_LIMIT or largest * _BYTES > columns.max_bytes:
         row = int(np.searchsorted(np.cumsum(counts), int(indices.argmax()), side="right"))
         most = (
-            f"at most 2^31 - 1 = {_MOST:,} can be solved"
-            if largest > _MOST
+            f"at most 2^31 - 1 = {LAPACK_LIMIT:,} can be solved"
+            if largest > LAPACK_LIMIT
             else f"their coefficients would take {largest * _BYTES / 1e9:.3g} GB, more than the "
             f"limit of {columns.max_bytes / 1e9:.3g} GB (--max-gigabytes)"
         )

@@ -30,7 +30,7 @@ from sparsemodel.interfaces import (
     priced,
 )
 from sparsemodel.numerics import ExchangeTrials, RegressionObjective, margins
-from sparsemodel.numerics.exchange.swaps import Known
+from sparsemodel.numerics.exchange.swaps import CachedSolver
 from sparsemodel.numerics.minimisers.envelopes import LEAST_SMOOTHING
 
 LEVELS = (1.0, 0.4, 0.05)
@@ -80,7 +80,7 @@ class Smoothed(Backend):
         form = cast("SparseRegression", objective.form)
         widths = typical_widths(form)
         # Several levels lead to the same supports.
-        exactly = Known(objective, context.restricted)
+        exactly = CachedSolver(objective, context.restricted)
         best: Point | None = None
         iterations = 0
         relay = EventRelay(objective, context)

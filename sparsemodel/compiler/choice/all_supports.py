@@ -5,7 +5,8 @@ from __future__ import annotations
 from sparsemodel.compiler.choice.candidates import Candidates, Choice
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.compiler.services import distributed
-from sparsemodel.interfaces import Cardinality, Role, SparseRegression
+from sparsemodel.interfaces import Cardinality, Form, Role, SparseRegression
+from sparsemodel.interfaces.precision import AnyPrecision, JointPrecision, SparsePrecision
 from sparsemodel.numerics import as_sequence
 
 SMALL = 2000
@@ -16,18 +17,26 @@ _TOGETHER, _SINGLY = (4.0, 2**14), (10.0, 2**16)
 """How many times as long another loss takes to minimise on a support, where that is done for many
 at a time and one by one, and entries of a Hessian's sum over the rows from which on it takes twice
 that."""
+_GRAPHS, _VARIABLES = 500, 6
+"""Graphs up to which all are tried, and between how many variables. Where samples determine the
+matrix a solve then takes as long as a search does; where they do not, a search is often wrong."""
 
 
-def of_all_supports(form: SparseRegression, candidates: Candidates) -> Choice | None:
+def of_all_supports(form: Form, candidates: Candidates) -> Choice | None:
     """Return the stage that finds the best of all supports, where that takes little."""
-    if as_sequence(form) is not None:
+    if isinstance(form, SparseRegression) and as_sequence(form) is not None:
         name = candidates.best(Role.SEQUENCE)
         if name is not None:
             why = "the best steps of a sequence are found by dynamic programming"
             return Choice((candidates.stage(name, why),))
-    limit = _affordable(form)
-    supports = _enumerated(form.sparsity, limit)
-    if supports > limit or (candidates.quick and supports > form.sparsity.units):
+    if isinstance(form, (SparsePrecision, JointPrecision)):
+        limit = _graphs(form)
+    elif isinstance(form, SparseRegression):
+        limit = _affordable(form)
+    else:
+        return None
+    supports = _enumerated(form.cardinality, limit)
+    if supports > limit or (candidates.quick and supports > form.cardinality.units):
         return None
     name = candidates.best(Role.ENUMERATION)
     if name is None:
@@ -38,7 +47,7 @@ def of_all_supports(form: SparseRegression, candidates: Candidates) -> Choice | 
     return Choice((candidates.stage(name, why),))
 
 
-def all_tried(form: SparseRegression, effort: Effort) -> bool:
+def all_tried(form: Form, effort: Effort) -> bool:
     """Return whether a solve with that effort tries all supports."""
     return of_all_supports(form, Candidates(form, effort)) is not None
 
@@ -60,6 +69,11 @@ def _affordable(form: SparseRegression) -> int:
     together = form.traits.curved and not form.matrix and not form.constrained
     times, rows = _TOGETHER if together and not form.sparsity.priced else _SINGLY
     return int(SMALL / (times * (1.0 + entries / rows)))
+
+
+def _graphs(form: AnyPrecision) -> int:
+    """Return how many graphs are tried at most."""
+    return int(_GRAPHS * (_VARIABLES / form.order) ** 2 / len(form.parts))
 
 
 def _enumerated(sparsity: Cardinality, limit: int) -> int:

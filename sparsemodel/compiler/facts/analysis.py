@@ -196,9 +196,11 @@ class Facts(FactSheet):
             found = term.design.first_nonfinite()
             if found is not None:
                 which = f" of term {number + 1}" if len(self.form.terms) > 1 else ""
+                names = term.design.names
+                named = f" ({names[found[1]]!r})" if names and names[found[1]] else ""
                 raise DataError(
                     f"The data matrix{which} holds NaN or an infinite value, the first at row "
-                    f"{found[0]}, column {found[1]}. Drop or impute such entries."
+                    f"{found[0]}, column {found[1]}{named}. Drop or impute such entries."
                 )
             offset = np.zeros(1) if term.offset is None else term.offset
             for what, values in (("target", term.target), ("offset", offset)):

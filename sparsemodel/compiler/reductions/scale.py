@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 
 from sparsemodel.compiler.reductions.base import Reduction
-from sparsemodel.designs import TransformedDesign
-from sparsemodel.interfaces import Box, FloatArray, SparseRegression
+from sparsemodel.designs import SparseDesign, TransformedDesign
+from sparsemodel.interfaces import (
+    Ball,
+    Box,
+    Design,
+    FloatArray,
+    ImageBall,
+    Region,
+    SparseRegression,
+    UnsupportedProblemError,
+)
 
 _LEAST, _LARGEST = 1e-280, 1e280
 """Sums of squares that columns are scaled by."""
@@ -57,15 +66,30 @@ class Scale(Reduction):
         return cls(d)
 
     def apply(self, form: SparseRegression) -> SparseRegression:
-        terms = tuple(
-            replace(term, design=TransformedDesign(term.design, scale=self._d))
-            for term in form.terms
-        )
+        terms = tuple(replace(term, design=self._scaled(term.design)) for term in form.terms)
         box = form.box
         if box is not None:
             least = None if box.least is None else self.carry(box.least)
             box = Box(self.carry(box.lower), self.carry(box.upper), least)
-        return replace(form, terms=terms, ridge=form.ridge * np.square(self._d), box=box)
+        region = None if form.region is None else self._of_region(form.region)
+        ridge = form.ridge * np.square(self._d)
+        return replace(form, terms=terms, ridge=ridge, box=box, region=region)
+
+    def _scaled(self, design: Design) -> Design:
+        return TransformedDesign(design, scale=self._d)
+
+    def _of_region(self, region: Region) -> Region:
+        """Return the constraints of a vector, of which balls are no longer about entries alone."""
+        if region.spectra:
+            raise UnsupportedProblemError("Entries of a matrix with eigenvalues share one scale.")
+        linear = (replace(part, design=self._scaled(part.design)) for part in region.linear)
+        images = [replace(part, design=self._scaled(part.design)) for part in region.images]
+        for ball in region.every_ball:
+            entries = self._scaled(SparseDesign.identity(self._d.size, ball.index))
+            shift = np.zeros(ball.index.size) if ball.center is None else -ball.center
+            order: Literal[1, 2] = 2 if isinstance(ball, Ball) else 1
+            images.append(ImageBall(entries, shift, ball.radius, order))
+        return Region(linear=tuple(linear), images=tuple(images))
 
     def restore(self, x: FloatArray) -> FloatArray:
         return self._d * x if x.ndim == 1 else self._d[:, None] * x

@@ -8,7 +8,8 @@ import numpy as np
 
 from sparsemodel.interfaces import DataError, DataTypeError
 
-_REAL = "biuf"
+REAL_KINDS = "biuf"
+"""NumPy's kinds of data types whose values are real numbers."""
 
 
 def in_memory(table: Any, where: str) -> Any:
@@ -116,7 +117,9 @@ def _check_kinds(dtypes: Any, frame: Any, where: str) -> None:
             f"{where} has a column {times[0][0]!r} of {times[0][1]}, which is neither numbers nor "
             "text; make numbers of it (of dates, days since one of them), or leave it out."
         )
-    bad = [str(name) for name, kind in zip(frame.columns, kinds, strict=True) if kind not in _REAL]
+    bad = [
+        str(name) for name, kind in zip(frame.columns, kinds, strict=True) if kind not in REAL_KINDS
+    ]
     if bad:
         listed = ", ".join(repr(name) for name in bad[:5]) + (", ..." if len(bad) > 5 else "")
         raise DataTypeError(

@@ -17,7 +17,7 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
 )
 from sparsemodel.interfaces.numeric import described, is_one_of
-from sparsemodel.losses.counts.risk_sets import LOGS, PLAIN, RiskSets
+from sparsemodel.losses.counts.risk_sets import LOGS, PLAIN, RiskSets, risk_sets
 from sparsemodel.losses.parts.targets import first_bad
 
 _SAFE_RANGE = 500.0
@@ -194,7 +194,7 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
         return risk.mass @ _cvxpy_logs(cp, u, risk) - (c * y[:, 1]) @ u
 
     def _risk(self, y: FloatArray, c: FloatArray) -> RiskSets:
-        return RiskSets.of(y, c, efron=self.ties == "efron")
+        return risk_sets(y, c, efron=self.ties == "efron")
 
 
 def _cvxpy_logs(cp: Any, u: Any, risk: RiskSets) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, final
+from weakref import ref
 
 import numpy as np
 
@@ -154,6 +156,39 @@ class RiskSets:
         result = np.empty_like(values)
         result[self.order] = values
         return result
+
+
+class _Kept(NamedTuple):
+    """Risk sets, and what they are of: the arrays, which it does not hold, and their entries."""
+
+    arrays: tuple[ref[FloatArray], ref[FloatArray]]
+    entries: tuple[FloatArray, FloatArray]
+    found: RiskSets
+
+
+_KEPT: dict[tuple[int, int, bool], _Kept] = {}
+
+
+def risk_sets(y: FloatArray, c: FloatArray, *, efron: bool) -> RiskSets:
+    """Return :meth:`RiskSets.of`, sorted once for each pair of arrays that has not changed.
+
+    Losses are asked for thousands of values with the same target, and sorting takes longer than
+    adding up. Comparing the entries is a reading of them; they are kept as long as the arrays.
+    """
+    key = (id(y), id(c), efron)
+    kept = _KEPT.get(key)
+    if kept is not None and kept.arrays[0]() is y and kept.arrays[1]() is c:
+        target, weights = kept.entries
+        if np.array_equal(target, y) and np.array_equal(weights, c):
+            return kept.found
+    found = RiskSets.of(y, c, efron=efron)
+    forget = partial(_forget, key)
+    _KEPT[key] = _Kept((ref(y, forget), ref(c, forget)), (y.copy(), c.copy()), found)
+    return found
+
+
+def _forget(key: tuple[int, int, bool], _gone: object) -> None:
+    _KEPT.pop(key, None)
 
 
 def _slices(begins: IntArray, size: int) -> list[slice]:

@@ -80,6 +80,8 @@ def hinge_loss(
     Conjugate :math:`a y` for :math:`a y \in [-1, 0]`; neither smooth nor strongly convex: solved
     by a sequence of smoothed problems and exactly on the support, as ``explain()`` says.
 
+    Source: Cortes and Vapnik, *Support-vector networks* (Machine Learning 20, 1995).
+
     Examples
     --------
     >>> import numpy as np, sparsemodel as sm
@@ -118,6 +120,9 @@ def smoothed_hinge_loss(
     -----
     Conjugate :math:`a y + \frac{\gamma}{2} a^2` for :math:`a y \in [-1, 0]`;
     :math:`1/\gamma`-smooth, not strongly convex.
+
+    Source: Shalev-Shwartz and Zhang, *Stochastic dual coordinate ascent methods for regularized
+    loss minimization* (JMLR 14, 2013).
 
     Examples
     --------

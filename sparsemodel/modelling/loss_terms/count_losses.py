@@ -81,6 +81,8 @@ def poisson_loss(
     ``PoissonSqrtLoss`` give the conjugates of the other links, and their values where ``u`` is not
     positive.
 
+    Source: McCullagh and Nelder, *Generalized linear models* (1989).
+
     Examples
     --------
     >>> import numpy as np, sparsemodel as sm
@@ -113,14 +115,17 @@ def negative_binomial_loss(
     target
         ``y``: counts, not negative, shape ``(n,)``.
     theta
-        Positive and given, not estimated; for large ones the loss is that of Poisson. Its inverse
-        is known as the dispersion.
+        A positive number, which is not estimated; with a large one the loss is close to that of
+        Poisson. Its inverse is known as the dispersion.
 
     Notes
     -----
     Conjugate :math:`s \log \frac{\theta s}{\theta + y} + t \log \frac{t}{\theta + y}` with
     :math:`s = a + y` and :math:`t = \theta - a`, not negative; :math:`(\max y + \theta)/4`-smooth,
     strongly convex on bounded sets only.
+
+    Source: Lawless, *Negative binomial and mixed Poisson regression* (Canadian Journal of
+    Statistics 15, 1987).
 
     Examples
     --------
@@ -163,6 +168,8 @@ def gamma_loss(
     Conjugate :math:`s \log s - s \log y - s` with :math:`s = 1 - a \ge 0`, with the inverse link
     :math:`-1 - \log(y - a)` for :math:`a < y`; smooth and strongly convex on bounded sets only.
 
+    Source: McCullagh and Nelder, *Generalized linear models* (1989).
+
     Examples
     --------
     >>> import numpy as np, sparsemodel as sm
@@ -197,6 +204,8 @@ def inverse_gaussian_loss(
     -----
     Conjugate :math:`1 / (2 y - 4 a)` for :math:`a < y / 2`; smooth and strongly convex on bounded
     sets only.
+
+    Source: McCullagh and Nelder, *Generalized linear models* (1989).
 
     Examples
     --------
@@ -236,6 +245,8 @@ def tweedie_loss(
     -----
     Conjugate by the root of one equation, see :class:`~sparsemodel.losses.TweedieLoss`; smooth and
     strongly convex on bounded sets only.
+
+    Source: Jørgensen, *Exponential dispersion models* (JRSS B 49, 1987).
 
     Examples
     --------
@@ -281,6 +292,9 @@ def cox_loss(
     -----
     Observations are coupled, so there is no conjugate of single losses; convex, no global
     smoothness constant is declared. See :class:`~sparsemodel.losses.CoxLoss`.
+
+    Source: Cox, *Regression models and life-tables* (JRSS B 34, 1972); for ties Breslow
+    (Biometrics 30, 1974) and Efron (JASA 72, 1977).
 
     Examples
     --------

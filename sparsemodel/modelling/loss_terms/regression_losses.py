@@ -92,6 +92,9 @@ def huber_loss(
     -----
     Conjugate :math:`a^2/2 + a y` for :math:`|a| \le \delta`; 1-smooth, not strongly convex.
 
+    Source: Huber, *Robust estimation of a location parameter* (Annals of Mathematical Statistics
+    35, 1964).
+
     Examples
     --------
     >>> import numpy as np, sparsemodel as sm
@@ -158,6 +161,8 @@ def quantile_loss(
     Conjugate :math:`a y` for :math:`-\tau \le a \le 1 - \tau`; neither smooth nor strongly convex
     (see :func:`absolute_loss`).
 
+    Source: Koenker and Bassett, *Regression quantiles* (Econometrica 46, 1978).
+
     Examples
     --------
     >>> import numpy as np, sparsemodel as sm
@@ -199,6 +204,9 @@ def expectile_loss(
     :math:`1 - \tau` for :math:`a > 0`; :math:`2\max(\tau, 1 - \tau)`-smooth and
     :math:`2\min(\tau, 1 - \tau)`-strongly convex.
 
+    Source: Newey and Powell, *Asymmetric least squares estimation and testing* (Econometrica 55,
+    1987).
+
     Examples
     --------
     >>> import numpy as np, sparsemodel as sm
@@ -237,6 +245,8 @@ def epsilon_insensitive_loss(
     -----
     Conjugate :math:`a y + \epsilon |a|` for :math:`|a| \le 1`; neither smooth nor strongly convex
     (see :func:`absolute_loss`).
+
+    Source: Vapnik, *The nature of statistical learning theory* (1995).
 
     Examples
     --------

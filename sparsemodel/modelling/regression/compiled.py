@@ -41,8 +41,7 @@ from sparsemodel.numerics import as_sequence
 from sparsemodel.numerics.budget import budget, too_late_to_read
 from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.folds import Observed
-from sparsemodel.selection.further import solve_path
-from sparsemodel.selection.path import Followed, PathPoint, Search, charged, with_fewer
+from sparsemodel.selection.path import PathPoint, PathResult, Search, charged, with_fewer
 from sparsemodel.selection.regression_path import valued
 from sparsemodel.selection.regressions import (
     RegressionObservations,
@@ -50,10 +49,11 @@ from sparsemodel.selection.regressions import (
     regression_criterion_values,
 )
 from sparsemodel.selection.searched_path import limited_path
+from sparsemodel.selection.solve_path import solve_path
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
-    from sparsemodel.certificates.short_proofs.short_proof import Short
+    from sparsemodel.certificates.short_proofs.short_proof import ShortProofResult
     from sparsemodel.certificates.theory import Theory
 
 
@@ -167,9 +167,9 @@ class Compiled(CompiledProblem):
         """Return what tries a branch and bound within a solve; None where none would be short."""
         return within_a_solve(self.form, effort)
 
-    def look(
+    def search_bound(
         self, outcome: Outcome, backend: str, seconds: float
-    ) -> tuple[Certificate | Short, ...]:
+    ) -> tuple[Certificate | ShortProofResult, ...]:
         """Return what a short proof says; where that leaves a gap, what a certificate does.
 
         Nothing is compiled for it, which takes ten seconds once on a machine.
@@ -252,7 +252,7 @@ class Compiled(CompiledProblem):
         form = replace(self.form, ridge=factor * self.form.ridge)
         return replace(self, form=form, _facts=None, _reduced=None, certified=None)
 
-    def path(self, ks: Sequence[int], how: Search) -> Followed:
+    def path(self, ks: Sequence[int], how: Search) -> PathResult:
         if self.along is not None or not self.form.sparsity.plain:
             return limited_path(self.form, ks, self.along, how, self._known)
         facts, reduced = self.analysis()

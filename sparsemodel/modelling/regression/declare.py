@@ -48,6 +48,7 @@ from sparsemodel.modelling.loss_terms.terms import (
     scale_of,
 )
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
+from sparsemodel.modelling.regression.coordinate_map import CoordinateMap, about_entries
 from sparsemodel.modelling.regression.declare_constraints import (
     bound_spec,
     budget_spec,
@@ -63,7 +64,6 @@ from sparsemodel.modelling.regression.declare_constraints import (
     spectrum_specs,
     with_orders,
 )
-from sparsemodel.modelling.regression.places import Places, about_entries
 
 
 def declare(
@@ -76,15 +76,15 @@ def declare(
     counted = [part for c in constraints for part in counted_in(c)]
     counted += [term.counted for term in objective.terms if isinstance(term, Price)]
     entries = symmetric or about_entries(expressions, constraints)
-    places = Places(variables, counted, entries=entries)
+    coordinates = CoordinateMap(variables, counted, entries=entries)
     losses, ridges, prices = [], [], []
     for term in (*objective.terms, *_linked(objective, constraints)):
         if isinstance(term, LossTerm):
-            losses.append(_loss(term, variables, places))
+            losses.append(_loss(term, variables, coordinates))
         elif isinstance(term, Ridge):
-            ridges.append(_ridge(term, variables, places))
+            ridges.append(_ridge(term, variables, coordinates))
         elif isinstance(term, Price):
-            prices.append(price_spec(term, places))
+            prices.append(price_spec(term, coordinates))
         else:
             raise ModelError(f"{term!r} cannot stand beside losses of predictions.")
     by_kind: dict[type, list[Any]] = {kind: [] for kind in _UNDERSTOOD}
@@ -94,17 +94,17 @@ def declare(
                 f"The constraint {constraint!r} is not understood beside {objective!r}."
             )
         by_kind[type(constraint)].append(constraint)
-    gaps = [least_specs(c, places) for c in by_kind[Semicontinuous]]
+    gaps = [least_specs(c, coordinates) for c in by_kind[Semicontinuous]]
     cards = (
         *prices,
         *(card for card, _, _ in gaps),
-        *(card_spec(c, places) for c in by_kind[CardinalityConstraint]),
-        *(budget_spec(c, places) for c in by_kind[Budget]),
-        *(edge_spec(c, by_kind[EdgePattern], places) for c in by_kind[EdgeCount]),
+        *(card_spec(c, coordinates) for c in by_kind[CardinalityConstraint]),
+        *(budget_spec(c, coordinates) for c in by_kind[Budget]),
+        *(edge_spec(c, by_kind[EdgePattern], coordinates) for c in by_kind[EdgeCount]),
     )
-    cards, orders = with_orders(cards, by_kind[Requirement], places)
-    definite = [v for v in variables if v.proxied is not None and v.proxied.attributes["PSD"]]
-    spectra = spectrum_specs((*by_kind[EigenvalueBound], *(v >> 0.0 for v in definite)), places)
+    cards, orders = with_orders(cards, by_kind[Requirement], coordinates)
+    psd = [v >> 0.0 for v in variables if v.proxied is not None and v.proxied.attributes["PSD"]]
+    spectra = spectrum_specs((*by_kind[EigenvalueBound], *psd), coordinates)
     declaration = Declaration(
         variables=tuple(
             VariableSpec(v.name or _made_name(v, i, variables), v.shape, v.names, v.symmetric)
@@ -114,19 +114,19 @@ def declare(
         ridges=tuple(ridges),
         cards=cards,
         bounds=(
-            *(bound_spec(c, places) for c in by_kind[Bound]),
+            *(bound_spec(c, coordinates) for c in by_kind[Bound]),
             *(bound for _, bound, _ in gaps),
-            *(forbidden_spec(c, places) for c in by_kind[EdgePattern] if not c.required),
+            *(forbidden_spec(c, coordinates) for c in by_kind[EdgePattern] if not c.required),
         ),
         leasts=tuple(least for _, _, least in gaps),
-        orders=(*orders, *diagonal_orders(spectra, places)),
-        linear=tuple(linear_spec(c, places) for c in by_kind[LinearConstraint]),
-        norms=tuple(norm_spec(c, places) for c in by_kind[NormConstraint] if c.bare),
-        images=tuple(image_spec(c, places) for c in by_kind[NormConstraint] if not c.bare),
+        orders=(*orders, *diagonal_orders(spectra, coordinates)),
+        linear=tuple(linear_spec(c, coordinates) for c in by_kind[LinearConstraint]),
+        norms=tuple(norm_spec(c, coordinates) for c in by_kind[NormConstraint] if c.bare),
+        images=tuple(image_spec(c, coordinates) for c in by_kind[NormConstraint] if not c.bare),
         spectra=tuple(spectra),
         constant=objective.constant,
-        changes=places.changes,
-        entries=places.entries,
+        changes=coordinates.changes,
+        entries=coordinates.entries,
     )
     return changed(mirrored(declaration))
 
@@ -185,7 +185,7 @@ def _made_name(variable: Variable, index: int, variables: tuple[Variable, ...]) 
     return "w" if len(vectors) == 1 else f"w{index}"
 
 
-def _loss(term: LossTerm, variables: tuple[Variable, ...], places: Places) -> LossSpec:
+def _loss(term: LossTerm, variables: tuple[Variable, ...], coordinates: CoordinateMap) -> LossSpec:
     prediction = term.prediction
     name = term.loss.name
     offset: Any = None
@@ -195,7 +195,7 @@ def _loss(term: LossTerm, variables: tuple[Variable, ...], places: Places) -> Lo
         shape = pieces[0].shape
         if isinstance(term.loss, CustomLoss):
             term.loss.check(shape)
-        if places.entries and len(shape) == 2:
+        if coordinates.entries and len(shape) == 2:
             raise ModelError(
                 f"{name} is a function of the whole matrix {pieces[0].variable.label}, whose "
                 "entries cannot be counted or addressed one by one beside it; count its rows, "
@@ -217,7 +217,7 @@ def _loss(term: LossTerm, variables: tuple[Variable, ...], places: Places) -> Lo
     offset = resolve(offset, f"The offset of {name}")
     spec = LossSpec(
         loss=term.loss,
-        blocks=places.blocks(pieces, shape),
+        blocks=coordinates.blocks(pieces, shape),
         offset=None if offset is None else np.asarray(offset, dtype=np.float64),
         target=_target(term, shape),
         observation_weights=_weights(term, shape[0]),
@@ -225,7 +225,7 @@ def _loss(term: LossTerm, variables: tuple[Variable, ...], places: Places) -> Lo
         scale=scale_of(term.scale, name),
         levels=term.levels,
     )
-    return _by_entries(spec, shape) if places.entries and len(shape) == 2 else spec
+    return _by_entries(spec, shape) if coordinates.entries and len(shape) == 2 else spec
 
 
 def _by_entries(spec: LossSpec, shape: tuple[int, ...]) -> LossSpec:
@@ -265,7 +265,7 @@ def _weights(term: LossTerm, rows: int) -> FloatArray | None:
     return observation_weights(value, rows, term.loss.name)
 
 
-def _ridge(term: Ridge, variables: tuple[Variable, ...], places: Places) -> RidgeSpec:
+def _ridge(term: Ridge, variables: tuple[Variable, ...], coordinates: CoordinateMap) -> RidgeSpec:
     if term.expression is None:
         piece = Piece(the_vector(variables, "sm.ridge(lam)"), None, None)
     else:
@@ -274,7 +274,7 @@ def _ridge(term: Ridge, variables: tuple[Variable, ...], places: Places) -> Ridg
     if isinstance(weight, Quantity):
         weight = ridge_weight(resolve(weight, "The weight lam of ridge"))
     squared = weight if piece.factor == 1.0 else weight * piece.factor**2
-    return RidgeSpec(*places.of(piece), places.flat(squared, piece))
+    return RidgeSpec(*coordinates.of(piece), coordinates.flat(squared, piece))
 
 
 def the_vector(variables: tuple[Variable, ...], what: str) -> Variable:

@@ -34,16 +34,18 @@ from sparsemodel.modelling.expressions.parameters import as_float, resolve
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
 from sparsemodel.modelling.expressions.values import cardinality_bound, checked_prices
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
-from sparsemodel.modelling.regression.places import Places
+from sparsemodel.modelling.regression.coordinate_map import CoordinateMap
 
 
-def card_spec(constraint: CardinalityConstraint, places: Places) -> CardSpec:
+def card_spec(constraint: CardinalityConstraint, coordinates: CoordinateMap) -> CardSpec:
     """Return ``card(...) <= k``."""
     k = cardinality_bound(resolve(constraint.k, "The k of card(...) <= k"))
-    return CardSpec(tuple(_counted(part, places) for part in constraint.counted), k)
+    return CardSpec(tuple(_counted(part, coordinates) for part in constraint.counted), k)
 
 
-def edge_spec(constraint: EdgeCount, patterns: Sequence[EdgePattern], places: Places) -> CardSpec:
+def edge_spec(
+    constraint: EdgeCount, patterns: Sequence[EdgePattern], coordinates: CoordinateMap
+) -> CardSpec:
     """Return ``card(offdiag(W)) <= k``, which does not count what is required."""
     if len(constraint.counted.matrices) > 1:
         raise ModelError(
@@ -57,31 +59,31 @@ def edge_spec(constraint: EdgeCount, patterns: Sequence[EdgePattern], places: Pl
             rows, columns = np.transpose(pattern.pairs)
             off[rows, columns] = off[columns, rows] = False
     k = cardinality_bound(resolve(constraint.limit, "The k of card(...) <= k"))
-    return CardSpec((CountedSpec(places.of(piece)[0], np.flatnonzero(off)),), k)
+    return CardSpec((CountedSpec(coordinates.of(piece)[0], np.flatnonzero(off)),), k)
 
 
-def forbidden_spec(pattern: EdgePattern, places: Places) -> BoundSpec:
+def forbidden_spec(pattern: EdgePattern, coordinates: CoordinateMap) -> BoundSpec:
     """Return bounds of zero for entries above the diagonal."""
     piece = pattern.expression.pieces[0]
     rows, columns = np.transpose(pattern.pairs)
-    return BoundSpec(places.of(piece)[0], rows * piece.shape[1] + columns, 0.0, 0.0)
+    return BoundSpec(coordinates.of(piece)[0], rows * piece.shape[1] + columns, 0.0, 0.0)
 
 
-def price_spec(term: Price, places: Places) -> CardSpec:
+def price_spec(term: Price, coordinates: CoordinateMap) -> CardSpec:
     """Return ``gamma * card(...)`` or ``costs @ chosen(...)``."""
-    return CardSpec((_counted(term.counted, places),), None, (_prices(term),))
+    return CardSpec((_counted(term.counted, coordinates),), None, (_prices(term),))
 
 
-def budget_spec(constraint: Budget, places: Places) -> CardSpec:
+def budget_spec(constraint: Budget, coordinates: CoordinateMap) -> CardSpec:
     """Return ``costs @ chosen(...) + ... <= most``."""
-    parts = tuple(_counted(term.counted, places) for term in constraint.terms)
+    parts = tuple(_counted(term.counted, coordinates) for term in constraint.terms)
     value = as_float(resolve(constraint.most, "The budget of chosen(...)"))
     most = real_number(value, where="The budget of chosen(...)", minimum=0.0)
     return CardSpec(parts, None, tuple(map(_prices, constraint.terms)), most)
 
 
 def with_orders(
-    cards: tuple[CardSpec, ...], constraints: list[Requirement], places: Places
+    cards: tuple[CardSpec, ...], constraints: list[Requirement], coordinates: CoordinateMap
 ) -> tuple[tuple[CardSpec, ...], tuple[OrderSpec, ...]]:
     """Return what is counted together with children, and what each of these needs.
 
@@ -90,7 +92,7 @@ def with_orders(
     orders, sides = [], slice(1 if cards else None)
     for constraint in constraints:
         parts = (constraint.child, *constraint.parents)
-        child, *parents = ((_counted(part.counted, places), part.places) for part in parts)
+        child, *parents = ((_counted(part.counted, coordinates), part.places) for part in parts)
         orders.append(OrderSpec(child, tuple(parents), constraint.pooled))
         for part, (spec, picked) in list(zip(parts, (child, *parents), strict=True))[sides]:
             some = _some(spec, picked, part.counted.size)
@@ -112,38 +114,38 @@ def _prices(term: Price) -> float | FloatArray:
     return checked_prices(resolve(term.gamma, "The price of card"), term.counted.size)
 
 
-def _counted(part: Counted, places: Places) -> CountedSpec:
+def _counted(part: Counted, coordinates: CoordinateMap) -> CountedSpec:
     piece = part.expression.pieces[0]
-    if part.plain and not places.counts_expressions(piece):
-        return CountedSpec(*places.of(piece), groups=places.labels(part.groups, piece))
-    groups = places.labels(part.groups, piece) if part.plain else part.groups
-    return CountedSpec(*places.changed(part.expression), groups)
+    if part.plain and not coordinates.counts_expressions(piece):
+        return CountedSpec(*coordinates.of(piece), groups=coordinates.labels(part.groups, piece))
+    groups = coordinates.labels(part.groups, piece) if part.plain else part.groups
+    return CountedSpec(*coordinates.changed(part.expression), groups)
 
 
-def bound_spec(constraint: Bound, places: Places) -> BoundSpec:
+def bound_spec(constraint: Bound, coordinates: CoordinateMap) -> BoundSpec:
     """Return ``lower <= w <= upper``."""
     piece = constraint.expression.pieces[0]
     ends = [
         None if end is None else as_float(resolve(end, "A bound"))
         for end in (constraint.lower, constraint.upper)
     ]
-    return BoundSpec(*places.of(piece), *(places.flat(end, piece) for end in ends))
+    return BoundSpec(*coordinates.of(piece), *(coordinates.flat(end, piece) for end in ends))
 
 
 def least_specs(
-    constraint: Semicontinuous, places: Places
+    constraint: Semicontinuous, coordinates: CoordinateMap
 ) -> tuple[CardSpec, BoundSpec, LeastSpec]:
     """Return what is counted, the bounds with zero between them, and how far from zero it is."""
     piece = constraint.expression.pieces[0]
-    if places.counts_expressions(piece):
+    if coordinates.counts_expressions(piece):
         raise ModelError(
             f"{constraint!r} stands beside a count of an expression of the same variable, and it "
             "is its entries that are zero or away from it. Keep one of the two."
         )
-    counted = CountedSpec(*places.of(piece))
+    counted = CountedSpec(*coordinates.of(piece))
     lower, upper = np.asarray(constraint.lower), np.asarray(constraint.upper)
     least = np.minimum(np.abs(lower), np.abs(upper))
-    variable, rows = places.of(piece)
+    variable, rows = coordinates.of(piece)
     return (
         CardSpec((counted,), None, (0.0,)),
         BoundSpec(variable, rows, np.minimum(lower, 0.0), np.maximum(upper, 0.0)),
@@ -151,7 +153,7 @@ def least_specs(
     )
 
 
-def image_spec(constraint: NormConstraint, places: Places) -> ImageSpec:
+def image_spec(constraint: NormConstraint, coordinates: CoordinateMap) -> ImageSpec:
     """Return ``norm(A @ w + c) <= radius``."""
     expression = constraint.expression
     shape = expression.value_shape() or (1,)
@@ -159,11 +161,11 @@ def image_spec(constraint: NormConstraint, places: Places) -> ImageSpec:
     radius = real_number(value, where="The bound on norm(...)", minimum=0.0)
     offset = resolve(expression.offset, "The constant in norm(...)")
     shift = np.zeros(shape) if offset is None else np.broadcast_to(as_float(offset), shape)
-    blocks = places.blocks(expression.pieces, shape)
+    blocks = coordinates.blocks(expression.pieces, shape)
     return ImageSpec(blocks, np.asarray(shift, dtype=np.float64), constraint.order, radius)
 
 
-def norm_spec(constraint: NormConstraint, places: Places) -> NormSpec:
+def norm_spec(constraint: NormConstraint, coordinates: CoordinateMap) -> NormSpec:
     """Return ``norm(w - center) <= radius``, for a factor in front of ``w`` of one."""
     piece, offset = constraint.expression.pieces[0], constraint.expression.offset
     value = as_float(resolve(constraint.radius, "The bound on norm(...)"))
@@ -180,12 +182,12 @@ def norm_spec(constraint: NormConstraint, places: Places) -> NormSpec:
     factor = abs(piece.factor)
     if factor == 0.0:
         raise ModelError("norm(0 * w) constrains nothing.")
-    center = places.flat(center, piece)
-    variable, rows = places.of(piece)
+    center = coordinates.flat(center, piece)
+    variable, rows = coordinates.of(piece)
     return NormSpec(variable, rows, constraint.order, radius / factor, center)
 
 
-def linear_spec(constraint: LinearConstraint, places: Places) -> LinearSpec:
+def linear_spec(constraint: LinearConstraint, coordinates: CoordinateMap) -> LinearSpec:
     """Return ``sum of blocks <= d`` or ``== d``."""
     expression = constraint.expression
     shape = expression.value_shape()
@@ -195,10 +197,12 @@ def linear_spec(constraint: LinearConstraint, places: Places) -> LinearSpec:
     if offset is not None:
         upper = upper - np.broadcast_to(as_float(offset), shape or (1,)).ravel()
     lower = upper if constraint.relation == "==" else np.full(rows, -np.inf)
-    return LinearSpec(places.blocks(expression.pieces, shape), lower, upper)
+    return LinearSpec(coordinates.blocks(expression.pieces, shape), lower, upper)
 
 
-def spectrum_specs(constraints: Sequence[EigenvalueBound], places: Places) -> list[SpectrumSpec]:
+def spectrum_specs(
+    constraints: Sequence[EigenvalueBound], coordinates: CoordinateMap
+) -> list[SpectrumSpec]:
     """Return the interval of the eigenvalues of each variable.
 
     Raises
@@ -216,19 +220,19 @@ def spectrum_specs(constraints: Sequence[EigenvalueBound], places: Places) -> li
                 f"No matrix has all eigenvalues at least {lower:g} and at most {upper:g}: raise "
                 f"the bound `{variable.label} << {upper:g}`, or lower `{variable.label} >> ...`."
             )
-        number = places.of(own[0].expression.pieces[0])[0]
+        number = coordinates.of(own[0].expression.pieces[0])[0]
         spectra.append(SpectrumSpec(number, lower, upper))
     return spectra
 
 
-def diagonal_orders(spectra: Sequence[SpectrumSpec], places: Places) -> list[OrderSpec]:
+def diagonal_orders(spectra: Sequence[SpectrumSpec], coordinates: CoordinateMap) -> list[OrderSpec]:
     """Return that entries of positive semidefinite matrices are nonzero beside two of the diagonal.
 
     With a larger lower bound those of the diagonal are always in.
     """
     orders = []
     for spec in spectra:
-        p = places.height(spec.variable)
+        p = coordinates.height(spec.variable)
         i, j = np.triu_indices(p, 1)
         child = CountedSpec(spec.variable, i * p + j)
         for k in (i, j) if spec.lower == 0.0 else ():

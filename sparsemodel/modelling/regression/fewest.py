@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
-from sparsemodel.driver import Looked, LowerBound
+from sparsemodel.driver import FoundBound, LowerBound
 from sparsemodel.interfaces import InfeasibleError, ModelError, NotSolvedError
 from sparsemodel.modelling.expressions.comparisons import Constraint, Counted, at_most
 from sparsemodel.modelling.expressions.norms import NormConstraint, norm
 from sparsemodel.modelling.expressions.objective_terms import LossLimit, Objective, Price
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, resolve
 from sparsemodel.modelling.goal import minimize
-from sparsemodel.modelling.run_options import unbroken
+from sparsemodel.modelling.run_options import unless_interrupted
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
@@ -99,8 +99,8 @@ class Fewest:
             middle = (low + enough) // 2
             low = low if tried(middle) else middle
         self.k.value = enough
-        look = partial(_needed, self._allowed(), enough, sorted(few.items(), reverse=True))
-        return self._reported(best, enough, LowerBound(0.0, enough == 0, look))
+        search = partial(_needed, self._allowed(), enough, sorted(few.items(), reverse=True))
+        return self._reported(best, enough, LowerBound(0.0, enough == 0, search))
 
     def _nonzero(self) -> int:
         """Return how many units are not zero now, fewer than allowed where a loss is zero."""
@@ -118,7 +118,7 @@ class Fewest:
         try:
             while k > 0:
                 self.k.value = k - 1
-                loss = unbroken(problem.solve()).value
+                loss = unless_interrupted(problem.solve()).value
                 excess = (loss - self._most()) / max(abs(loss), 1e-300)
                 certificate = ask(problem, float(np.clip(0.9 * excess, 1e-9, 0.5)))
                 found = problem.solution
@@ -136,14 +136,14 @@ class Fewest:
         return replace(found, value=float(k), lower=least, notes=(*found.notes, note))
 
 
-def _needed(allowed: float, enough: int, few: list[tuple[int, Any]]) -> Looked:
+def _needed(allowed: float, enough: int, few: list[tuple[int, Any]]) -> FoundBound:
     """Return how many nonzeros it takes at least, and whether ``enough`` are as few as that.
 
     ``few`` are the solutions with fewer, the most nonzeros first: where the lower bound on the loss
     of one is above what is allowed, it takes one more.
     """
     needed = next((k + 1 for k, found in few if found.bound > allowed), 0)
-    return Looked(float(needed), needed >= enough)
+    return FoundBound(float(needed), needed >= enough)
 
 
 def fewest_of(objective: Objective, constraints: tuple[Constraint, ...]) -> Fewest | None:

@@ -221,7 +221,7 @@ def _estimates(
     if x.ndim == 2 or name is None:
         return (), ""
     plain = _plain(x, support, name)
-    reason = _why_not(form, x, support, n)
+    reason = _why_not(form, support, n)
     if reason:
         return plain, reason
     sparsity = replace(form.sparsity, k=form.sparsity.count(x), price=0.0)
@@ -253,7 +253,7 @@ def _plain(x: FloatArray, support: IntArray, name: Callable[[int], Any]) -> list
     return [Estimate(str(name(j)), float(x[j]), None, None) for j in support.tolist()]
 
 
-def _why_not(form: SparseRegression, x: FloatArray, support: IntArray, n: float) -> str:
+def _why_not(form: SparseRegression, support: IntArray, n: float) -> str:
     """Return why there are no standard errors; nothing where there may be some."""
     loss = form.terms[0].loss
     if not support.size:

@@ -25,7 +25,7 @@ from sparsemodel.registry import usable_backends
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
-    from sparsemodel.certificates.short_proofs.short_proof import Patience, Short
+    from sparsemodel.certificates.short_proofs.short_proof import Patience, ShortProofResult
 
 _SAME = 1e-10
 """Relative distance of objectives that are told apart by what minimised them alone."""
@@ -121,7 +121,7 @@ def _otherwise(
 
 def within_a_solve(
     form: SparseRegression, effort: Effort
-) -> Callable[[FloatArray], Short | None] | None:
+) -> Callable[[FloatArray], ShortProofResult | None] | None:
     """Return what proves a point, or finds a better one, within a solve; None where nothing may."""
     if effort != "high":
         return None
@@ -131,18 +131,25 @@ def within_a_solve(
     return partial(prove, form, patience=short.WITH_HIGH_EFFORT)
 
 
-def when_read(form: SparseRegression, x: FloatArray) -> Short | None:
+def when_read(form: SparseRegression, x: FloatArray) -> ShortProofResult | None:
     """Return what a short proof says when a bound is read; None where none would be short."""
     from sparsemodel.certificates.short_proofs import short_proof as short
 
     return short.short_proof(form, x, short.WHEN_READ)
 
 
-def _patiently(form: SparseRegression, x: FloatArray, patience: Patience) -> Short | None:
+def _patiently(
+    form: SparseRegression, x: FloatArray, patience: Patience
+) -> ShortProofResult | None:
     """Return what the search of ``prove`` says in so many nodes, beside bounds and constraints."""
     from sparsemodel.certificates.proving.compiling import compilable
     from sparsemodel.certificates.proving.prove import prove as search
-    from sparsemodel.certificates.short_proofs.short_proof import Short, curved, hopeless, root_cost
+    from sparsemodel.certificates.short_proofs.short_proof import (
+        ShortProofResult,
+        curved,
+        hopeless,
+        root_cost,
+    )
     from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
 
     short = form.traits.gram and curved(form) and root_cost(form) <= patience.operations
@@ -160,7 +167,7 @@ def _patiently(form: SparseRegression, x: FloatArray, patience: Patience) -> Sho
         )
     except (UnsupportedProblemError, DataError):
         return None
-    return Short(found.x, found.value, found.upper, found.bound, found.claim.optimal)
+    return ShortProofResult(found.x, found.value, found.upper, found.bound, found.claim.optimal)
 
 
 def certified(
@@ -186,10 +193,16 @@ def certified(
     searched
         Whether there may be a search where supports are many.
     """
-    from sparsemodel.certificates.proving.beyond_root import Aim, beyond_root, worth_searching
+    from sparsemodel.certificates.proving.beyond_root import (
+        SearchGoal,
+        beyond_root,
+        worth_searching,
+    )
 
     deadline = time.perf_counter() + seconds
-    aim = Aim(max(known, outcome.bound if outcome.optimal else -np.inf), _enumerated(backend))
+    aim = SearchGoal(
+        max(known, outcome.bound if outcome.optimal else -np.inf), _enumerated(backend)
+    )
 
     def root(*, relax: bool = True) -> Certificate:
         left = max(deadline - time.perf_counter(), 0.0)

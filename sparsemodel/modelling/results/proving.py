@@ -15,7 +15,7 @@ from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.formulations.formulation import CompiledProblem, ProofRequest
-from sparsemodel.modelling.results.packaged import improved, with_readings
+from sparsemodel.modelling.results.assembly import improved_solution, with_readings
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.numerics.budget import budget
 from sparsemodel.reporting.proof_log import ProofLog
@@ -68,7 +68,7 @@ def prove(
     if np.array_equal(certificate.x, outcome.x):
         return certificate, outcome, replace(solution, lower=lower)
     better = replace(outcome, x=certificate.x, value=certificate.value)
-    return certificate, better, improved(reading, compiled, better, solution, lower)
+    return certificate, better, improved_solution(reading, compiled, better, solution, lower)
 
 
 def enclosure(*problem: Any) -> tuple[float, float]:

@@ -18,11 +18,11 @@ from sparsemodel.numerics.budget import budget
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
 from sparsemodel.numerics.curvatures.step_lengths import normalised_step
 from sparsemodel.numerics.exchange.removal import removal_costs
-from sparsemodel.numerics.support.hard_threshold import top_k
 from sparsemodel.numerics.support.projection import project
+from sparsemodel.numerics.support.selection import top_k
 from sparsemodel.numerics.support.units import insertion_scores, support_units
 
-_NEGLIGIBLE = 1e-12
+_LEAST_DECREASE = 1e-12
 """Relative decrease below which a point is no better than another."""
 _WARM = 1e-9
 """Relative accuracy of the minimisations on the way."""
@@ -154,4 +154,4 @@ def _upwards(points: list[Point]) -> None:
 def _better(new: Point, old: Point) -> bool:
     if not np.isfinite(old.value):
         return bool(np.isfinite(new.value))
-    return bool(new.value < old.value - _NEGLIGIBLE * abs(old.value))
+    return bool(new.value < old.value - _LEAST_DECREASE * abs(old.value))

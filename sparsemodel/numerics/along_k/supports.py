@@ -9,6 +9,8 @@ from typing import cast, final
 import numpy as np
 
 from sparsemodel.interfaces import IntArray, Objective, Point, RestrictedSolver
+from sparsemodel.numerics.along_k.beam import CHILDREN
+from sparsemodel.numerics.exchange.batched_newton import batch_limit, lowest_first
 from sparsemodel.numerics.exchange.lines import lines_of
 from sparsemodel.numerics.exchange.models import EXACTLY
 from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, descend_abreast
@@ -16,17 +18,15 @@ from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
 from sparsemodel.numerics.exchange.quadratics.runners_up import minimised_in
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
-from sparsemodel.numerics.exchange.side_by_side import lowest_first, side_by_side
-from sparsemodel.numerics.exchange.swaps import Known, share_left, steady
+from sparsemodel.numerics.exchange.swaps import CachedSolver
 from sparsemodel.numerics.exchange.trials import ExchangeTrials
 from sparsemodel.numerics.objectives.regression import RegressionObjective
+from sparsemodel.numerics.objectives.validity import bounded_curvature, unexplained
 from sparsemodel.progress import counted
 
 _NARROW, _WIDE, _EACH, _PRICES = 2, 12, 1, 2**20
 """Supports of a size that are continued, at least, at most and for each different end of searches
 from perturbations, and numbers of a table of prices of all."""
-_CHILDREN = 3
-"""Changes that each support is continued by."""
 _JUDGED = 12
 """Supports of a size that are judged where none is known yet."""
 _SWEEPS, _CHANGES = 4, 30
@@ -52,7 +52,7 @@ def searched_along(objective: Objective, most: int) -> bool:
     """
     sparsity, form = objective.cardinality, objective.form
     bare = sparsity.bare and sparsity.groups is None and not form.constrained
-    if not bare or len(objective.shape) > 1 or side_by_side(objective, most) < _WIDE:
+    if not bare or len(objective.shape) > 1 or batch_limit(objective, most) < _WIDE:
         return False
     return lines_of(objective) is None
 
@@ -74,7 +74,7 @@ class _Size:
     """The best support, when nothing beside it was found to be lower."""
     perturbed: bytes | None = None
     told: bool = False
-    """Whether leaps cost so much that no other support is worth looking for."""
+    """Whether double exchanges cost so much that no other support is worth looking for."""
 
 
 @final
@@ -103,8 +103,8 @@ class SupportsAlongK:
         over: Callable[[], bool],
     ) -> None:
         self._objective, self._over = objective, over
-        self._restricted = Known(objective, restricted)
-        self._trials = ExchangeTrials(objective, self._restricted, _CHILDREN, over)
+        self._restricted = CachedSolver(objective, restricted)
+        self._trials = ExchangeTrials(objective, self._restricted, CHILDREN, over)
         self._models = self._trials.models
         self._rng = np.random.default_rng(0)
         origin = objective.origin()
@@ -159,7 +159,7 @@ class SupportsAlongK:
 
     def _few_ends(self, here: _Size) -> bool:
         """Return whether searches from perturbations ended at few supports."""
-        return len(here.ends) <= (_FEW if steady(self._objective) else _FEWER)
+        return len(here.ends) <= (_FEW if bounded_curvature(self._objective) else _FEWER)
 
     # ---- sweeps ------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class SupportsAlongK:
             model = self._model(size)
             batch, found = _stacked(model, supports), {}
             costs = batch.removals()
-            cheapest = np.argsort(costs, axis=1)[:, :_CHILDREN]
+            cheapest = np.argsort(costs, axis=1)[:, :CHILDREN]
             for a, members in enumerate(batch.members):
                 for slot in cheapest[a]:
                     fewer = np.sort(np.delete(members, slot)).tobytes()
@@ -210,7 +210,7 @@ class SupportsAlongK:
         model = self._model(size - 1)
         batch, found = _stacked(model, supports), {}
         gains = batch.insertions()
-        best = np.argsort(-gains, axis=1)[:, :_CHILDREN]
+        best = np.argsort(-gains, axis=1)[:, :CHILDREN]
         for a, members in enumerate(batch.members):
             for into in best[a]:
                 if gains[a, into] > NEGLIGIBLE * batch.explained[a]:
@@ -234,7 +234,7 @@ class SupportsAlongK:
             if self._judge(size, model, np.sort(descend_abreast(batch, self._over)[1], axis=1)):
                 continue
             point = self._best(size)
-            here.told = self._trials.told(point)
+            here.told = self._trials.excludes_others(point)
             low = [] if here.told else self._trials.near(point, point.value)[:1]
             if not (low and self._take(size, low[0], point)):
                 here.confirmed = self._name(size)
@@ -290,7 +290,7 @@ class SupportsAlongK:
     def _take(self, size: int, support: IntArray, start: Point) -> bool:
         """Minimise on a support of the objective, keep that if it is lower, and return if so."""
         here, objective = self._sizes[size], self._objective
-        tol = _ROUGH * share_left(objective, start)
+        tol = _ROUGH * unexplained(objective, start)
         point = self._restricted(objective, support, start, tol=tol)
         before = here.best
         if before is not None:

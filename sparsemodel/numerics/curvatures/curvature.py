@@ -17,6 +17,7 @@ from sparsemodel.interfaces import (
     Term,
     TwiceDifferentiable,
 )
+from sparsemodel.numerics.objectives.hessians import BLOCK, CACHED
 from sparsemodel.numerics.objectives.regression import (
     RegressionObjective,
     curvatures_of,
@@ -26,8 +27,6 @@ from sparsemodel.numerics.objectives.regression import (
 
 _STRAIGHT = 0.02
 """Share of the most that a loss can be curved by, below which its curvature says little."""
-_BLOCK, _CACHED = 2**21, 2**18
-"""Entries of a block of rows or columns of ``H @ V`` (16 MB), and of one that caches hold."""
 
 
 def cheap_columns(objective: Objective) -> bool:
@@ -76,12 +75,12 @@ def hessian_square_norms(
     if isinstance(objective, RegressionObjective):
         designs = [term.design for term in objective.form.terms]
         if not any(d.streamed for d in designs) and sum(d.entries for d in designs) <= p * q:
-            parts, step = _curved(objective, at, support, directions), max(1, _CACHED // max(q, 1))
+            parts, step = _curved(objective, at, support, directions), max(1, CACHED // max(q, 1))
             objective.work.passes += 0.5 * q
             blocks = [np.arange(first, min(first + step, p)) for first in range(0, p, step)]
             found = (_rows_of(objective, parts, support, directions, rows) for rows in blocks)
             return np.concatenate([np.einsum("ij,ij->i", block, block) for block in found])
-    out, width = np.zeros(p), max(1, _BLOCK // max(p, 1))
+    out, width = np.zeros(p), max(1, BLOCK // max(p, 1))
     for first in range(0, q, width):
         block = hessian_columns(objective, at, support, directions[:, first : first + width])
         out += np.einsum("ij,ij->i", block, block)

@@ -6,11 +6,14 @@ import numpy as np
 
 from sparsemodel.interfaces import NormBound, Objective, Point
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
-from sparsemodel.numerics.support.hard_threshold import select
+from sparsemodel.numerics.support.selection import select
+
+_STARTS = 2
+"""Starts in addition to the coordinate with the largest diagonal entry."""
 
 
 def restricted_smoothness(
-    objective: Objective, at: Point, k: int, *, iterations: int = 10, starts: int = 2
+    objective: Objective, at: Point, k: int, *, iterations: int = 10
 ) -> NormBound:
     r"""Estimate :math:`M_k = \max \{ v^\top H v : \|v\|_2 = 1, \|v\|_0 \le k \}` from below.
 
@@ -30,7 +33,7 @@ def restricted_smoothness(
         unit[int(np.argmax(sparsity.counted * diagonal))] = 1.0
         first.insert(0, unit)
     best = 0.0
-    for start in range(len(first) - 1 + starts):
+    for start in range(len(first) - 1 + _STARTS):
         v = first[start] if start < len(first) else rng.standard_normal(objective.shape)
         support = select(sparsity, v, k=k)
         values = v[support]

@@ -10,7 +10,7 @@ import numpy as np
 from sparsemodel.interfaces import FloatArray, Point, TwiceDifferentiable
 from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
 
-_NEGLIGIBLE = 1e-8
+_FLAT = 1e-8
 """Share of the largest curvature between columns below which a direction counts as flat."""
 
 
@@ -74,7 +74,7 @@ def shared_curvature(objective: RegressionObjective, at: Point) -> SharedCurvatu
             total[column] += product.sum(axis=0)
         diagonals.append(own)
     values, vectors = np.linalg.eigh((total + total.T) / 2.0)
-    curved = values > _NEGLIGIBLE * values[-1]
+    curved = values > _FLAT * values[-1]
     if not values[-1] > 0.0:  # flat everywhere: there is nothing to tell columns apart by
         values, vectors, curved = np.ones(m), np.eye(m), np.ones(m, dtype=bool)
     mean = values[curved].mean()

@@ -20,8 +20,8 @@ from sparsemodel.numerics.curvatures.curvature import full_diagonal
 from sparsemodel.numerics.exchange.models import ExchangeModels
 from sparsemodel.numerics.exchange.removal import removal_costs
 from sparsemodel.numerics.exchange.support_factor import SupportFactor, has_common_hessian
-from sparsemodel.numerics.exchange.swaps import share_left
-from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.objectives.validity import unexplained
+from sparsemodel.numerics.support.selection import top_k
 from sparsemodel.numerics.support.thresholding import thresholded
 from sparsemodel.numerics.support.units import gradient_scores, insertion_scores, support_units
 
@@ -47,7 +47,7 @@ _PROMISING, _GROUPS = 50, 20
 """Units, or groups, that one draws from: of 60 problems with 50 groups 5 end too high, 12 with all
 groups."""
 
-_LAYERS = 30
+LAYERS = 30
 """A thirtieth of the room is filled at a time, so that blocks become single units at the end."""
 
 
@@ -250,12 +250,12 @@ def grown(
         inside = point.support[counted[point.support]]
         if (room := most - inside.size) <= 0:
             break
-        left = share_left(objective, point)
+        left = unexplained(objective, point)
         if left < 0.5 * measured:  # curvatures change with the value
             diagonal = full_diagonal(objective, point, for_ranking=True)
             measured = left
         scores = insertion_scores(objective, point, diagonal, for_ranking=True)
-        best = top_k(scores, max(1, room // _LAYERS))
+        best = top_k(scores, max(1, room // LAYERS))
         best = np.flatnonzero(counted)[best[scores[best] > 0.0]]
         more = minimised_on(np.union1d(inside, best), point)
         if not better(more, point):

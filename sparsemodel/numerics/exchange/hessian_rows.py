@@ -24,7 +24,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics.budget import budget, products_cost
 from sparsemodel.numerics.curvatures.curvature import cheap_columns, curvatures_at
 from sparsemodel.numerics.minimisers.newton import factored, inverse_root_of_columns
-from sparsemodel.numerics.objectives.hessians import hessian_rows, weighted_gram
+from sparsemodel.numerics.objectives.hessians import BLOCK, hessian_rows, weighted_gram
 from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
 
 _VANISHED = 1e-11
@@ -37,8 +37,6 @@ _PROBES = 64
 """Random products that estimate the diagonal where columns cannot be read; fewer in a hurry."""
 _DOUBLE = 1e-12
 """Noise of rows that are computed in double precision, at most."""
-_BLOCK = 2**21
-"""Entries of a block of rows that is read at a time (16 MB)."""
 _AHEAD = 2**24
 """Numbers of rows that are read before they are needed, at most (128 MB)."""
 _GROWTH = 32
@@ -141,6 +139,11 @@ class HessianRows:
     def known(self, coordinates: IntArray) -> BoolArray:
         """Return which rows are at hand."""
         return np.asarray(self._slot[coordinates] >= 0)
+
+    @property
+    def held(self) -> tuple[FloatArray, IntArray]:
+        """Return the rows that were computed, and the place there of each coordinate's, or -1."""
+        return self._store, self._slot
 
     def ahead(self, coordinates: IntArray) -> bool:
         """Return whether rows may be read before they are needed: eight cost as much as two."""
@@ -263,7 +266,7 @@ class HessianRows:
 
     def _form(self, coordinates: IntArray) -> bool:
         changed = False
-        width = max(1, _BLOCK // self.size)
+        width = max(1, BLOCK // self.size)
         for first in range(0, coordinates.size, width):
             some = coordinates[first : first + width]
             changed |= self._keep(some, self._reduced(some, self._raw(some)))

@@ -38,13 +38,12 @@ from sparsemodel.numerics.curvatures.curvature import (
     hessian_square_norms,
 )
 from sparsemodel.numerics.exchange.support_factor import SupportFactor, has_common_hessian
+from sparsemodel.numerics.minimisers.few_columns import INDEPENDENT
 
-_INDEPENDENT = 1e-9
-"""Fraction of its square norm that a column must keep to be worth adding."""
 _BLOCK_ENTRIES = 2**21
 """Entries of a block of prices (16 MB)."""
 _REFRESH = 50
-"""Updates of ``g`` and ``d`` after which they are computed anew."""
+"""Updates of ``g`` and ``d`` after which they are computed again."""
 _ROUNDING = 1e-10
 """Share of its curvature by which what is known of a column may be wrong."""
 _FEW = 0.05
@@ -184,7 +183,7 @@ class QuadraticSwaps:
         gains *= 0.5
         with np.errstate(divide="ignore", invalid="ignore"):  # ten times as fast as where=
             gains /= left
-        gains[left <= _INDEPENDENT * diagonal[:, None]] = -np.inf
+        gains[left <= INDEPENDENT * diagonal[:, None]] = -np.inf
         if rows is None:
             gains[self._support] = -np.inf
         gains -= costs[positions]
@@ -241,7 +240,7 @@ class QuadraticSwaps:
 
     def best_insertion(self) -> tuple[int, float] | None:
         """Return the coordinate that lowers the objective most when it is added, and by what."""
-        dependent = self._d <= _INDEPENDENT * self._diagonal
+        dependent = self._d <= INDEPENDENT * self._diagonal
         with np.errstate(divide="ignore", invalid="ignore"):  # ten times as fast as where=
             gains = 0.5 * coordinate_scores(self._g) / self._d
         gains[dependent] = -np.inf

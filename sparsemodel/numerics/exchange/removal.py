@@ -8,7 +8,7 @@ from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point
 from sparsemodel.numerics.curvatures.curvature import cheap_columns, full_diagonal
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT
-from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.support.selection import top_k
 from sparsemodel.numerics.support.units import insertion_scores, support_units
 
 _LOOKED = 96
@@ -51,21 +51,21 @@ def groups_alike(across: FloatArray, blocks: FloatArray, units: IntArray, least:
     return bool(np.any(np.linalg.norm(likely, ord=2, axis=(1, 2)) > least))
 
 
-def clear_from(likeness: float) -> float:
+def clear_from(correlation: float) -> float:
     """Return how many times what another gains a chosen unit is worth where a support stands out.
 
     By how much its members are correlated with those outside at most; infinite where they could
     stand in each other's place. A wrong member resembles the right one, or a few of them do each
     other.
     """
-    return next((times for most, times in _CLEAR if likeness <= most), np.inf)
+    return next((times for most, times in _CLEAR if correlation <= most), np.inf)
 
 
 def with_cheapest_replaced(now: Exchanges, many: int, price: float, refresh: int) -> Exchanges:
     """Return a copy of the only support without its cheapest members, refilled by what gains most.
 
     ``many`` leave one by one, and as many enter that gain more than ``price``. After ``refresh``
-    changes everything is computed anew, and at the end.
+    changes everything is computed again, and at the end.
     """
     trial = now.tiled(1)
     for step in range(2 * many):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import cast, final
+from typing import final
 
 import numpy as np
 
@@ -16,30 +16,25 @@ from sparsemodel.interfaces import (
     Objective,
     Point,
     RestrictedSolver,
-    SparseRegression,
     coordinate_scores,
 )
 from sparsemodel.numerics.curvatures.curvature import cheap_columns
 from sparsemodel.numerics.exchange.quadratic_swaps import QuadraticSwaps, Swap
+from sparsemodel.numerics.minimisers.few_columns import INDEPENDENT
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT, factored
-from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.objectives.validity import observations, unexplained
+from sparsemodel.numerics.support.selection import top_k
 from sparsemodel.numerics.support.units import insertion_scores
 
 _SCREENED = 4
 """Insertions that are priced by a model for each that is re-solved."""
-_INDEPENDENT = 1e-9
-"""Fraction of its square norm that a column must keep to be worth adding."""
 _DOUBTED = 5.0
 """How many times farther from what a model promised the next insertion may gain than the last."""
-_ROWS = 10
-"""Observations for each unit from which it tells something what leaps cost: with fewer, supports
-far away explain as much. Of 85 problems with squared losses 6 ended up to 38 % higher by leaps from
-there, three of them genes with six observations for each unit."""
 _KEPT, _NUMBERS, _AS_EXACT = 64, 2**22, 2.0
 """Minimisers that are kept, numbers of all of them (32 MB), and times the tolerance asked for up to
 which one is as good."""
 _FILLED = 2
-"""One in so many of the free places is filled before the model is made anew."""
+"""One in so many of the free places is filled before the model is made again."""
 _SMALL, _AT_ONCE, _MUCH = 8, 5, 0.5
 """Supports of so many units are filled in two steps, of so few in one, while such a share is left:
 the model holds. Of 610 random problems 6 ended higher by it, 7 lower; of 500 with five none."""
@@ -143,7 +138,7 @@ def _modelled(
     left = own - np.array([column @ projected(column) for column in cross.T])
     squares = known if diagonal is None else known * diagonal[units]
     gains = np.zeros_like(known)
-    np.divide(squares, left, out=gains, where=left > _INDEPENDENT * own)
+    np.divide(squares, left, out=gains, where=left > INDEPENDENT * own)
     return gains
 
 
@@ -167,7 +162,7 @@ def fillings(gains: FloatArray, block: int, candidates: int) -> list[IntArray]:
 
 
 @final
-class Known:
+class CachedSolver:
     """A restricted solver of one objective that keeps its last answers: supports come back.
 
     Not for constraints, under which an answer depends on the start.
@@ -233,7 +228,7 @@ def changes(
 def filling(objective: Objective, point: Point, most: int, room: int) -> int:
     """Return how many units are added to a support of up to ``most`` before a new model."""
     few = most <= _SMALL and room <= _AT_ONCE
-    if few and share_left(objective, point) > _MUCH:
+    if few and unexplained(objective, point) > _MUCH:
         return room
     return -(-room // _FILLED)
 
@@ -255,52 +250,3 @@ def without_zeros(objective: Objective, point: Point, active: IntArray) -> Point
     if support.size == point.support.size:
         return point
     return replace(point, support=support, duals=None)
-
-
-def share_left(objective: Objective, point: Point) -> float:
-    """Return how much is left of the objective at zero; 1 where nothing bounds it below.
-
-    Loose minimisations are accurate relative to the gradient at zero, which is large beside that
-    of a model that explains nearly everything: their tolerances are multiplied by this.
-    """
-    infimum, top = objective.infimum(), objective.origin().value
-    if not (np.isfinite(infimum) and point.value < top):
-        return 1.0
-    return max((point.value - infimum) / (top - infimum), 1e-12)
-
-
-def observations(objective: Objective) -> int:
-    """Return how many observations there are; 0 where the objective is not a sum over them."""
-    form = objective.form
-    if not isinstance(form, SparseRegression):
-        return 0
-    return sum(int(term.stands_for or term.target.shape[0]) for term in form.terms)
-
-
-def telling(objective: Objective, size: int) -> bool:
-    """Return whether so few units explain so much that supports far away are not as good."""
-    return observations(objective) >= _ROWS * size
-
-
-def steady(objective: Objective) -> bool:
-    """Return whether second derivatives are bounded, so that a model says something far away."""
-    return isinstance(objective.form, SparseRegression) and objective.form.traits.lipschitz
-
-
-def gentle(objective: Objective) -> bool:
-    """Return whether second derivatives are bounded and do not jump: what the objective refuses on
-    the supports that a model ranks next, it refuses on others. Of 156 logistic and squared hinge
-    losses of which it was so, other starts were better for none; so they were for 3 of 89 others.
-    """
-    return steady(objective) and not cast("SparseRegression", objective.form).traits.piecewise
-
-
-def lasting(objective: Objective) -> bool:
-    """Return whether no loss is level beyond a margin, as hinges are: which observations are curved
-    there differs from support to support, and a model says little beyond its local optima. Of 113
-    Huber and Poisson losses with few rows searches beyond them missed the best known point of 1, of
-    7 without; of 46 squared hinges they missed 3 more, by up to 35 %.
-    """
-    if not isinstance(form := objective.form, SparseRegression):
-        return False
-    return form.traits.strictly_convex or form.traits.of_residual

@@ -9,16 +9,11 @@ from typing import cast, final
 
 import numpy as np
 
-from sparsemodel.interfaces import (
-    IntArray,
-    Objective,
-    Point,
-    RestrictedSolver,
-    SparseRegression,
-    priced,
-)
+from sparsemodel.interfaces import IntArray, Objective, Point, RestrictedSolver, priced
 from sparsemodel.numerics.exchange import greedy, swaps
+from sparsemodel.numerics.exchange.batched_newton import RANKED, batch_limit, lowest_first
 from sparsemodel.numerics.exchange.models import EXACTLY, ExchangeModels
+from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE
 from sparsemodel.numerics.exchange.quadratics.rounds import (
     Rounds,
     markedly_lower,
@@ -27,12 +22,9 @@ from sparsemodel.numerics.exchange.quadratics.rounds import (
 )
 from sparsemodel.numerics.exchange.quadratics.runners_up import Comparison
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
-from sparsemodel.numerics.exchange.side_by_side import RANKED, lowest_first, side_by_side
-from sparsemodel.numerics.exchange.swaps import Known, allowed, gentle, share_left, steady, telling
+from sparsemodel.numerics.objectives import validity
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 
-_NEGLIGIBLE = 1e-11
-"""A decrease below this fraction of the objective's range is rounding."""
 _ROUGH, _COARSE = 1e-4, 0.03
 """Accuracy of the restricted minimisations that only compare supports, and that fill one, beside
 what is left of the objective: where classes are nearly separable, gradients are small."""
@@ -42,7 +34,7 @@ that one tried on the objective counts as where a model of several columns knows
 _FROM, _WORTH, _ALONE = 2, 24, 0.2
 """Descents from supports judged before perturbations, and more rounds in vain where they help: of
 84 problems with 200 to 900 columns 7 ended too high, 10 without those, 11 if none is judged. And
-contrast from which none is where leaps cost much: one with .03 ended .3 % too high, none of 117."""
+contrast from which none is if double exchanges cost much: one with .03 ended high, none of 117."""
 _SURE = ((4, 0.0), (6, 0.2), (np.inf, 0.6))
 """Units, and least contrast with which that takes the place of perturbations where a model says
 something far away. Of 352 random problems with few rows 12 ended up to 28 % higher where up to four
@@ -81,7 +73,7 @@ class ExchangeTrials:
     ) -> None:
         self._objective = objective
         constrained = objective.form.constrained
-        self._restricted = restricted if constrained else Known(objective, restricted)
+        self._restricted = restricted if constrained else swaps.CachedSolver(objective, restricted)
         self._candidates, self._over = candidates, over
         self.models = ExchangeModels(objective)
         self._origin = objective.origin().value
@@ -89,14 +81,16 @@ class ExchangeTrials:
         self._around: tuple[Point, ExchangeSearch | None] | None = None
         sparsity = objective.cardinality
         bare, grouped = sparsity.bare and not constrained, sparsity.groups is not None
-        self._plain, self._grouped = bare and not grouped, bare and grouped and steady(objective)
-        self._labels = isinstance((f := objective.form), SparseRegression) and f.traits.separable
+        self._bounded = validity.bounded_curvature(objective)
+        self._plain, self._grouped = bare and not grouped, bare and grouped and self._bounded
+        self._labels = validity.separable(objective)
+        self._continuous = validity.continuous_curvature(objective)
         self.varied = self._plain and not self.models.rare
         """Whether models say so much of other supports that many ends of searches tell of more."""
         self._compared: bytes | None = None  # the support whose runners-up were judged last
         self._reach = _FAR  # changes from which the model still told the truth
         self._changes = 0  # of descents in models
-        self._started = False  # afresh, thinned: the starts are always the same
+        self._started = False  # restarted, thinned: the starts are always the same
 
     def debiased(self, point: Point) -> Point:
         """Return the minimiser over the support of ``point``, to full accuracy."""
@@ -142,17 +136,17 @@ class ExchangeTrials:
     def clear(self, point: Point) -> bool:
         """Return whether the support stands out in the model at ``point``, if that tells of it."""
         search = self._modelled(point)
-        if self._grouped and share_left(self._objective, point) > _SEPARATED:
+        if self._grouped and validity.unexplained(self._objective, point) > _SEPARATED:
             return self.models.contrast(point)[1]
         return search is not None and search.clear
 
-    def afresh(self, point: Point, rounds: Rounds) -> Point | None:
+    def restarted(self, point: Point, rounds: Rounds) -> Point | None:
         """Descend from supports found in other ways, then by models without a unit each.
 
         None if nothing is, where the model tells of other supports, or units are not single
         coordinates or have a price.
         """
-        separated = share_left(self._objective, point) <= _SEPARATED
+        separated = validity.unexplained(self._objective, point) <= _SEPARATED
         if self._started or not self._plain or not (separated or self._misled(point)):
             return None
         self._started = True
@@ -168,7 +162,7 @@ class ExchangeTrials:
 
     def _misled(self, point: Point) -> bool:
         """Return whether the model promises something that the objective has not refused."""
-        judged = gentle(self._objective) and self._compared == point.support.tobytes()
+        judged = self._continuous and self._compared == point.support.tobytes()
         if judged or self._objective.quadratic or self.models.shared or self.models.rare:
             return False
         search = self._search(point)
@@ -184,7 +178,7 @@ class ExchangeTrials:
         if self._started or self._objective.form.region is None or not room:
             return None
         self._started = True
-        only = partial(allowed, sparsity)
+        only = partial(swaps.allowed, sparsity)
         found = greedy.thinned(self._objective, point, self._minimised, only, self._over)
         if np.isfinite(found.value):
             found = self._descended(found, rounds)
@@ -197,7 +191,7 @@ class ExchangeTrials:
     def beside(self, point: Point, rounds: Rounds) -> Point | None:
         """Descend from the best of the supports that the model ranks next, if that is better."""
         rounds.descended(self._spent)
-        if rounds.enough or self.told(point):
+        if rounds.enough or self.excludes_others(point):
             return None
         near = self.near(point, point.value)[:_FROM]
         better = self._best(point, (self._minimised_on(some, point) for some in near), rounds)
@@ -212,7 +206,7 @@ class ExchangeTrials:
         """
         if not self._plain or self._objective.quadratic or self.clear(point):
             return []
-        many = side_by_side(self._objective, point.support.size)
+        many = batch_limit(self._objective, point.support.size)
         found = self.models.runners_up(point, min(many, RANKED)) if many else None
         if found is None:
             return []
@@ -226,26 +220,27 @@ class ExchangeTrials:
         if search is None or search.clear:
             return self.clear(point) or self._none_better(point, rounds)
         comparison = self._comparison(point)
-        if comparison is None or comparison.surrounded:
+        if comparison is None or comparison.excludes_others:
             return comparison is not None
         sure = next(c for k, c in _SURE if search.size <= k)
         return self._compared == point.support.tobytes() and comparison.contrast >= sure
 
-    def told(self, point: Point) -> bool:
-        """Return whether leaps cost so much in the model that no support beside is lower."""
+    def excludes_others(self, point: Point) -> bool:
+        """Return whether exchanges cost so much in the model that no other support is lower."""
         if (comparison := self._comparison(point)) is None:
             return False
-        if self._labels and comparison.enclosed:  # less is enough: curvature changes slowly
+        if self._labels and comparison.excludes_others_logistic:  # curvature changes slowly
             self._compared = point.support.tobytes()
             return True
-        return comparison.contrast >= _ALONE and comparison.surrounded
+        return comparison.contrast >= _ALONE and comparison.excludes_others
 
     def _comparison(self, point: Point) -> Comparison | None:
         """Return how others compare in the model, where that tells of supports elsewhere."""
         search = None if self.models.rare or self.models.shared else self._modelled(point)
-        if search is None or not telling(self._objective, search.size):
+        if search is None or not validity.many_rows(self._objective, search.size):
             return None
-        return search.comparison if steady(self._objective) or search.comparison.remote else None
+        comparison = search.comparison
+        return comparison if self._bounded or comparison.excludes_others_unbounded else None
 
     def _none_better(self, point: Point, rounds: Rounds) -> bool:
         """Return whether enough searches have come back, where groups have exact prices."""
@@ -257,7 +252,7 @@ class ExchangeTrials:
     def _modelled(self, point: Point) -> ExchangeSearch | None:
         """Return the search in the model at ``point``; none if classes are nearly separable."""
         search = self._search(point) if self._plain else None
-        return search if share_left(self._objective, point) > _SEPARATED else None
+        return search if validity.unexplained(self._objective, point) > _SEPARATED else None
 
     def _best(self, point: Point, starts: Iterable[Point], rounds: Rounds) -> Point | None:
         """Return the best end of descents, where that is better than ``point``."""
@@ -278,7 +273,7 @@ class ExchangeTrials:
         search, shared = self._search(point), self.models.shared
         ends, better = list[bytes](), False
         if search is not None:
-            search.walking = rounds.scattered and swaps.lasting(self._objective)
+            search.walking = rounds.scattered and validity.without_margin(self._objective)
             ends, better = search.perturb(rng, self._over)
             self._changes += search.size * len(ends)  # about
         fresh = [end for end in dict.fromkeys(ends) if not rounds.known(end)]
@@ -326,7 +321,7 @@ class ExchangeTrials:
         size = max(abs(old.value), abs(self._origin - old.value))
         if not np.isfinite(size):
             return not self._worth(old) <= self._worth(new)
-        return self._worth(old) - self._worth(new) > _NEGLIGIBLE * size
+        return self._worth(old) - self._worth(new) > NEGLIGIBLE * size
 
     def _many_changes(self, point: Point) -> tuple[Point | None, bool]:
         """Return the minimiser where a descent in the model ends, None if that is no better.
@@ -386,13 +381,14 @@ class ExchangeTrials:
         gains[~sparsity.room(active)] = 0.0
         block = 1 if sparsity.priced else max(1, room // 3)
         fillings = swaps.fillings(gains, block, self._candidates)
-        return self._first_better(point, (allowed(sparsity, active, more) for more in fillings))
+        return self._first_better(point, (swaps.allowed(sparsity, active, f) for f in fillings))
 
     def _minimised(self, units: IntArray, start: Point) -> Point:
         return self._minimised_on(self._objective.cardinality.coordinates(units), start)
 
     def _minimised_on(self, chosen: IntArray, start: Point, tol: float = _ROUGH) -> Point:
-        free, tol = self._objective.cardinality.free, tol * share_left(self._objective, start)
+        free = self._objective.cardinality.free
+        tol *= validity.unexplained(self._objective, start)
         support = np.union1d(chosen, free) if free.size else np.sort(chosen)
         return self._restricted(self._objective, support, start, tol=tol)
 

@@ -24,7 +24,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics.budget import budget
 from sparsemodel.numerics.objectives.regression import margins
-from sparsemodel.numerics.support.hard_threshold import select, select_scores
+from sparsemodel.numerics.support.selection import select, select_scores
 
 FEASIBLE = 1e-9
 """Violation of bounds and convex constraints, relative to their size, that counts as rounding."""

@@ -20,6 +20,8 @@ SMALL_PIVOT = 1e-5
 is left to the general method."""
 ARMIJO = 1e-4
 """Share of the decrease that the slope promises which a step must bring."""
+INDEPENDENT = 1e-9
+"""Share of its curvature that a support must leave of a column that enters."""
 _BLIND = 1e-14
 """Promise of a step, as a share of what is above the infimum, that is none."""
 

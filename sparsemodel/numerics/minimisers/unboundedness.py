@@ -24,7 +24,7 @@ from sparsemodel.numerics.objectives.regression import (
     RegressionObjective,
     margins,
 )
-from sparsemodel.numerics.support.hard_threshold import select, top_k
+from sparsemodel.numerics.support.selection import select, top_k
 
 _NEAR = 8.0
 """Predictions up to this size are no sign of a minimiser at infinity: exp(-8) is a curvature."""
@@ -179,7 +179,7 @@ def _directions(objective: OfRegression, point: Point) -> list[FloatArray]:
 def _unbounded(objective: OfRegression, point: Point) -> UnboundedError | InfeasibleError:
     here = isinstance(objective, RegressionObjective)
     if here and (outside := misplaced(objective.form, point)):
-        return InfeasibleError(outside)
+        return InfeasibleError(outside + in_time())
     what = " + ".join(sorted({term.loss.name for term in objective.form.terms}))
     if not np.isfinite(objective.infimum()):
         return UnboundedError(

@@ -21,9 +21,9 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.threads import cross_product
 
-_ENTRIES = 2**21
-"""Entries of a file that are looked at together (16 MB)."""
-_CACHED = 2**18
+BLOCK = 2**21
+"""Entries of a file, or of rows or columns of a product, that are computed together (16 MB)."""
+CACHED = 2**18
 """Entries of rows in memory that are multiplied together (2 MB): they are weighted, and put
 together from parts, in the cache. Two thirds of the time with an intercept."""
 _AT_ONCE = 2**17
@@ -44,7 +44,7 @@ def derivatives(
     gradient[support] = form.ridge[support] * values
     own = np.diag(form.ridge[support])
     for term, z in zip(form.terms, found, strict=True):
-        for rows, entries in term.design.row_blocks(max(1, _ENTRIES // gradient.size)):
+        for rows, entries in term.design.row_blocks(max(1, BLOCK // gradient.size)):
             chosen = np.ascontiguousarray(entries[:, support])
             z[rows] = chosen @ values
             u = z[rows] if term.offset is None else z[rows] + term.offset[rows]
@@ -63,7 +63,7 @@ def hessian_rows(
     p = form.ridge.size
     out, diagonal = np.zeros((coordinates.size, p)), form.ridge.copy()
     for term, h in zip(form.terms, curvatures, strict=True):
-        for rows, block in term.design.row_blocks(max(1, _ENTRIES // p)):
+        for rows, block in term.design.row_blocks(max(1, BLOCK // p)):
             out += cross_product(h[rows, None] * block[:, coordinates], block)
             diagonal += h[rows] @ np.square(block)
     out[np.arange(coordinates.size), coordinates] += form.ridge[coordinates]
@@ -93,7 +93,7 @@ def weighted_gram(design: Design, h: FloatArray) -> FloatArray:
     out: FloatArray | None = None
     uniform = bool(h.size) and bool((h == h[0]).all())
     # As many rows as columns: the block is no larger than the result, which is added to less often.
-    for rows, block in design.row_blocks(max(256, p, _CACHED // max(p, 1))):
+    for rows, block in design.row_blocks(max(256, p, CACHED // max(p, 1))):
         own = cross_product(block if uniform else np.sqrt(h[rows])[:, None] * block)
         out = own if out is None else np.add(out, own, out=out)
     if out is None:

@@ -16,7 +16,7 @@ from sparsemodel.interfaces import (
     coordinate_scores,
 )
 from sparsemodel.interfaces.numeric import UNIT_ROUNDOFF
-from sparsemodel.numerics.support.hard_threshold import highest
+from sparsemodel.numerics.support.selection import highest
 
 _SINGLE = 16.0 * UNIT_ROUNDOFF
 """Relative error of a prediction that is taken for granted."""

@@ -24,7 +24,7 @@ Enclosure: TypeAlias = Callable[
 """Bounds on the optimum from both sides, rounded outwards: from a form, a point, and the gradients
 of the terms in their predictions."""
 
-_PROMISING = 1e-8
+_EVALUATED = 1e-8
 """Relative gap of a bound in plain arithmetic from which it is worth evaluating with care."""
 
 _CLOSED = 1e-9
@@ -66,7 +66,7 @@ class OptimalityTest:
         at, merit = objective.bounds.point, objective.bounds.merit
         if at is None or self._enclosure is None:
             return False
-        if value - merit > _PROMISING * max(abs(value), abs(merit)):
+        if value - merit > _EVALUATED * max(abs(value), abs(merit)):
             return False
         if self._asked is not None and self._asked[0] is at and self._asked[1] is point:
             return False

@@ -18,13 +18,18 @@ class Factor:
     once.
     """
 
-    __slots__ = ("_cholesky", "_inverse", "logdet", "omega")
+    __slots__ = ("_inverse", "cholesky", "logdet", "omega")
 
     def __init__(self, omega: FloatArray, cholesky: FloatArray) -> None:
         self.omega: FloatArray = omega
-        self._cholesky = cholesky
+        self.cholesky: FloatArray = cholesky
         self._inverse: FloatArray | None = None
         self.logdet: float = 2.0 * float(np.log(np.diagonal(cholesky)).sum())
+
+    @property
+    def least_share(self) -> float:
+        """Return the least share of a diagonal entry that the others leave: its last pivot."""
+        return float(1.0 / np.max(np.diagonal(self.omega) * np.diagonal(self.inverse), initial=1.0))
 
     @property
     def inverse(self) -> FloatArray:
@@ -32,7 +37,7 @@ class Factor:
         if self._inverse is None:
             from scipy.linalg import lapack  # slow to load, and every backend is loaded with this
 
-            half, _ = lapack.dpotri(self._cholesky, lower=1)
+            half, _ = lapack.dpotri(self.cholesky, lower=1)
             half = np.tril(half)
             full = half + half.T
             np.fill_diagonal(full, np.diagonal(half))

@@ -62,7 +62,7 @@ def minimise_newton(
     start: Factor,
     *,
     tol: float = FULL_ACCURACY,
-    ceiling: float = np.inf,
+    ceiling: FloatArray | None = None,
 ) -> NewtonResult:
     """Minimise the likelihood over matrices on ``pattern``, from ``start`` (on ``pattern``).
 
@@ -72,7 +72,7 @@ def minimise_newton(
         Newton decrement below which one more step is the last. The error is ``tol**2 / 2`` nats
         before that step and far less after it.
     ceiling
-        Give up once a diagonal entry exceeds it: the largest eigenvalue then does, too.
+        Give up once a diagonal entry exceeds its own; None for no limits.
 
     Notes
     -----
@@ -109,7 +109,7 @@ def minimise_newton(
         factor, x, value = following, tried, after
         if decrement <= tol:
             return NewtonResult(factor, value, decrement, True, False)
-        if x[pattern.rows == pattern.cols].max(initial=0.0) > ceiling:
+        if ceiling is not None and np.any(np.diagonal(factor.omega) > ceiling):
             return NewtonResult(factor, value, decrement, False, True)
     return NewtonResult(factor, value, decrement, False, False)
 
@@ -236,9 +236,15 @@ def hessian(W: FloatArray, pattern: Pattern) -> FloatArray:
 
 _WITHIN = 1e-3
 """How far inside the bounds, as a share of them, a search with barriers begins."""
-_CENTRAL = 0.1
-"""Squared Newton decrement, in units of the weight of the barriers, that ends their reduction."""
+_CENTRAL, _REDUCED = 1.0, 0.05
+"""Squared Newton decrement, in units of the weight of the barriers, at which that is reduced, and
+to what share of itself."""
 _BARRIER_STEPS = 300
+_NOISE = 4.0 * float(np.finfo(np.float64).eps)
+_SINGULAR = 1e-12
+"""Share of a diagonal entry up to which too few digits of the log-determinant are known."""
+_ROOT = 2**21
+"""Numbers in a matrix whose square is the Hessian of one logarithm, up to which it is formed."""
 
 
 def minimise_by_barriers(
@@ -262,9 +268,10 @@ def minimise_by_barriers(
         if here is None or budget().over():
             return None
         gradient = c * (s - pattern.gather(here.dual))
-        step = _solved(here.hessian(pattern), gradient)
+        step = here.newton_step(pattern, gradient)
         slope = 0.0 if step is None else float(np.dot(gradient, step))
-        slack = 1e-14 * (abs(here.value) + pattern.order)
+        # Large entries whose products with S cancel leave a value that is known to so much alone.
+        slack = _NOISE * (abs(here.value) + pattern.order + float(np.abs(c * s * x).sum()))
         following, t = None, 1.0
         while step is not None and following is None and t > 1e-10:
             tried = x + t * step
@@ -273,11 +280,13 @@ def minimise_by_barriers(
                 following = None
             t *= 0.5
         if following is not None:
+            if not following.factors[0][1].least_share > _SINGULAR:
+                break
             x, here = tried, following
-        if following is None or -slope <= _CENTRAL * mu:
+        if following is None or -slope <= max(_CENTRAL * mu, slack):
             if mu <= least:
                 break
-            mu = max(0.1 * mu, least)
+            mu = max(_REDUCED * mu, least)
             here = _Barriers.at(S, pattern, x, (alpha, beta), mu)
     if here is None:
         return None
@@ -321,7 +330,31 @@ class _Barriers:
         """Return the matrix that is ``S`` on the pattern at the optimum."""
         return np.asarray(sum(weight * factor.inverse for weight, factor in self.factors))
 
-    def hessian(self, pattern: Pattern) -> FloatArray:
-        """Return the Hessian in the entries of the pattern."""
+    def newton_step(self, pattern: Pattern, gradient: FloatArray) -> FloatArray | None:
+        """Return the solution of ``H d = -gradient``, None where rounding leaves none.
+
+        A Hessian that is not definite in floating point is the square of a matrix that may be.
+        """
         parts = (abs(w) * hessian(factor.inverse, pattern) for w, factor in self.factors)
-        return np.asarray(sum(parts))
+        step = _solved(np.asarray(sum(parts)), gradient)
+        return self._step_by_root(pattern, gradient) if step is None else step
+
+    def _step_by_root(self, pattern: Pattern, gradient: FloatArray) -> FloatArray | None:
+        r"""Return the same from :math:`H = \sum |w| A^\top A`, :math:`A v = L^{-1} V L^{-\top}`."""
+        from scipy.linalg import LinAlgError, solve_triangular
+
+        p, c, roots = pattern.order, pattern.multiplicity, []
+        if p * p * pattern.size > _ROOT:
+            return None
+        for weight, factor in self.factors:
+            inverse = solve_triangular(factor.cholesky, np.eye(p), lower=True)
+            A = inverse[:, None, pattern.rows] * inverse[None, :, pattern.cols]
+            A = 0.5 * np.sqrt(abs(weight)) * c * (A + A.transpose(1, 0, 2))
+            roots.append(A.reshape(p * p, pattern.size))
+        A = np.concatenate(roots)
+        d = 1.0 / np.linalg.norm(A, axis=0)
+        R = np.linalg.qr(A * d, mode="r")
+        try:
+            return np.asarray(-d * solve_triangular(R, solve_triangular(R, d * gradient, trans=1)))
+        except LinAlgError:
+            return None

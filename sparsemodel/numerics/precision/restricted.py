@@ -25,8 +25,19 @@ class RestrictedFit:
     """The optimum on a support."""
 
     factor: Factor
-    bounded: bool
-    """True when an eigenvalue bound is active, and ADMM found the optimum."""
+    multiplied: FloatArray | None = None
+    """Where an eigenvalue bound is active, the inverse with the bound's multiplier, which is ``S``
+    on the support. None elsewhere; the inverse is such a matrix itself."""
+
+    @property
+    def dual(self) -> FloatArray:
+        """Return a matrix that is ``S`` on the support and proves the optimum."""
+        return self.factor.inverse if self.multiplied is None else self.multiplied
+
+    @property
+    def bounded(self) -> bool:
+        """Return whether an eigenvalue bound is active."""
+        return self.multiplied is not None
 
 
 def minimise_precision_on_support(
@@ -103,7 +114,7 @@ def minimise_on_pattern(
         x[entries] = part.gather(omega)
     factor = factorise(pattern.scatter(x)) if np.all(np.isfinite(x)) else None
     if factor is not None and within_bounds(factor, alpha, beta):
-        return RestrictedFit(factor, False)
+        return RestrictedFit(factor)
     if factor is None and not np.isfinite(beta):
         # A matrix along which the likelihood grows for ever is semidefinite: adding it keeps
         # every lower bound, so that none helps.
@@ -111,7 +122,9 @@ def minimise_on_pattern(
             "The likelihood has no maximum on this support: there are too few samples for so many "
             "edges. Bound the eigenvalues from above (Omega << beta), or allow fewer edges."
         )
-    return _bounded(S, pattern, alpha, beta, start if factor is None else factor.omega, tol)
+    if factor is not None:
+        start = factor.omega
+    return _bounded(S, pattern, (alpha, beta), start, tol, escaped=factor is None)
 
 
 _STALLED = 1e-2
@@ -127,7 +140,7 @@ def _newton(
         pattern,
         definite_start(S, pattern, start),
         tol=FULL_ACCURACY if tol is None else tol,
-        ceiling=4.0 * min(beta, 1e10 / float(np.diagonal(S).min())),
+        ceiling=4.0 * np.minimum(beta, 1e10 / np.diagonal(S)),
     )
     if result.late:
         return result.factor.omega
@@ -162,18 +175,19 @@ def definite_start(S: FloatArray, pattern: Pattern, start: FloatArray | None) ->
 def _bounded(
     S: FloatArray,
     pattern: Pattern,
-    alpha: float,
-    beta: float,
+    bounds: tuple[float, float],
     start: FloatArray | None,
     tol: float | None,
+    *,
+    escaped: bool,
 ) -> RestrictedFit:
-    """Return the optimum between the bounds by ADMM."""
+    """Return the optimum between the bounds; ``escaped`` where there is none without the upper."""
     accuracy = 1e-10 if tol is None else float(np.clip(1e-4 * tol, 1e-10, 1e-4))
-    result = minimise_between_bounds(S, pattern, alpha, beta, start=start, tol=accuracy)
-    factor = factorise(result.omega)
+    found = minimise_between_bounds(S, pattern, *bounds, start=start, tol=accuracy, escaped=escaped)
+    factor = factorise(found.omega)
     if factor is None:
         raise UnboundedError(
             "No positive definite matrix was found between the eigenvalue bounds "
-            f"[{alpha:.3g}, {beta:.3g}]. Raise the lower bound."
+            f"[{bounds[0]:.3g}, {bounds[1]:.3g}]. Raise the lower bound."
         )
-    return RestrictedFit(factor, True)
+    return RestrictedFit(factor, found.dual)

@@ -12,7 +12,7 @@ from sparsemodel.interfaces import (
     RestrictedSolver,
     coordinate_scores,
 )
-from sparsemodel.numerics.support.hard_threshold import select, select_scores
+from sparsemodel.numerics.support.selection import select, select_scores
 
 
 def project(

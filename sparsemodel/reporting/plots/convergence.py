@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import DataError, Iteration
 from sparsemodel.reporting.plots.plot_style import (
     BLUE,
@@ -21,7 +21,7 @@ from sparsemodel.reporting.plots.plot_style import (
 )
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def convergence(
     history: Any,
     *,
@@ -36,8 +36,8 @@ def convergence(
     history
         A solution, or its ``history``.
     bound
-        ``certificate.bound`` or ``solution.bound``; what lies between it and the curve is not
-        settled, and is shaded.
+        ``certificate.bound`` or ``solution.bound``; what lies between it and the curve is shaded,
+        and the title is the relative gap at the end.
     log
         Logarithmic vertical axis; None decides by the range.
     axes
@@ -108,9 +108,7 @@ def convergence(
     quiet(axes, grid="y")
     if finite:
         scale = max(abs(float(best[-1])), abs(low), 1e-300)
-        title(
-            axes, f"Not settled: {100.0 * max(best[-1] - low, 0.0) / scale:.3g} % of the objective"
-        )
+        title(axes, f"Gap: {100.0 * max(best[-1] - low, 0.0) / scale:.3g} % of the objective")
     return axes
 
 

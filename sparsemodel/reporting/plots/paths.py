@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import DataError
 from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, check_drawn, new_axes, quiet
 
@@ -28,7 +28,7 @@ class _Choice(Protocol):
     def ridge(self) -> Any: ...
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) -> Any:
     """Draw the objective against k, and the scores by which one was chosen.
 
@@ -38,7 +38,7 @@ def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) ->
         What ``problem.path(...)`` returned.
     chosen
         What ``path.select(...)`` or ``path.cross_validate(...)`` returned; its scores are drawn
-        on an axis of their own.
+        above, on an axis of their own.
     axes
         Matplotlib axes; None makes a figure.
     """
@@ -65,6 +65,7 @@ def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) ->
     other.spines[["top", "left"]].set_visible(False)
     other.spines["right"].set_color(GREY)
     other.tick_params(colors=GREY, labelcolor="black", labelsize=9)
+    _below_and_above(axes, other)
     axes.axvline(chosen.k, color=GREY, linewidth=0.9, linestyle=(0, (3, 3)), zorder=0)
     axes.annotate(
         f"k = {chosen.k}, ridge = {chosen.ridge:g}" if several else f"k = {chosen.k}",
@@ -77,6 +78,15 @@ def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) ->
         color="black",
     )
     return axes
+
+
+def _below_and_above(below: Any, above: Any) -> None:
+    """Draw the lines of one axis below those of the other, where each can be told apart."""
+    for axes, place in ((below, 1), (above, 0)):
+        ends = list(axes.get_ylim())
+        axes.set_yticks([tick for tick in axes.get_yticks()[::2] if ends[0] <= tick <= ends[1]])
+        ends[place] += (1.2 if place else -1.2) * (ends[1] - ends[0])
+        axes.set_ylim(*ends)
 
 
 def _fit_ticks(axes: Any, ks: Any, values: Any) -> None:
@@ -118,7 +128,7 @@ def _name_lines(axes: Any, ridges: Any) -> None:
     )
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def support_recovery(
     supports: Sequence[Iterable[Hashable]],
     *,

@@ -30,10 +30,10 @@ def check_drawn(value: Any, attribute: str, what: str) -> None:
         raise DataTypeError(f"{what}, not {described(value)}.")
 
 
-def shortened(name: Any, most: int = 32) -> str:
+def shortened(name: Any) -> str:
     """Return a name as a label that leaves room for the plot."""
     text = str(name)
-    return text if len(text) <= most else text[: most - 3] + "..."
+    return text if len(text) <= 32 else text[:29] + "..."
 
 
 def new_axes(axes: Any, *, width: float = 6.0, height: float = 3.6) -> Any:

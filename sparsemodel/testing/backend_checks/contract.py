@@ -1,4 +1,4 @@
-"""What every result owes: feasibility, determinism, clean hands."""
+"""What every result must satisfy: feasibility, determinism, no side effects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def feasible_for_every_k(subject: Subject, instance: Instance) -> None:
     for k in range(units + 1):
         limited, convex = instance.with_k(k), k in (0, units)
         # Between, methods may go round in circles, every point of which is feasible or none.
-        result = subject.run(limited, max_iter=None if convex else 100)
+        result = subject.run(limited, max_iter=None if convex else 30)
         if convex:
             reference = brute_force(limited)
             check_close(

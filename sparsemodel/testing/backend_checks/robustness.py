@@ -14,7 +14,7 @@ from sparsemodel.testing.instances.sabotage import Fuse, SabotagedDesign, interr
 from sparsemodel.testing.instances.subject import Subject
 from sparsemodel.testing.report import Refusal, check, check_close
 
-_LONG = 200
+_LONG = 60
 """Iterations of runs that are compared, at most; for all of them, as a limit may change the way."""
 
 
@@ -25,7 +25,7 @@ def interrupted_returns_the_best(subject: Subject, instance: Instance) -> None:
         raise Refusal("fewer than two iterations on this instance")
     for after in sorted({counts[0], (counts[0] + counts[-1]) // 2, counts[-1] - 1}):
         try:
-            # Followed like the run that was counted: a backend may go another way unseen.
+            # PathResult like the run that was counted: a backend may go another way unseen.
             result = subject.run(
                 instance,
                 storage=_sabotaged(interrupt, after),

@@ -22,11 +22,17 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
 )
 from sparsemodel.interfaces.numeric import rowwise
-from sparsemodel.testing.laws.loss_samples import expect, near, predictions, row_sums, weights
+from sparsemodel.testing.laws.loss_samples import (
+    SCALES,
+    expect,
+    near,
+    predictions,
+    row_sums,
+    weights,
+)
 from sparsemodel.testing.report import Refusal
 
 _STEP = 1e-5
-_SCALES = (0.3, 2.0, 8.0)
 
 
 def check_gradient_by_differences(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> None:
@@ -35,7 +41,7 @@ def check_gradient_by_differences(loss: DataFit, y: FloatArray, rng: np.random.G
     That is the definition of a subgradient of a convex function, so that kinks need no exception.
     For :class:`Loss` the derivative of every observation is checked as well.
     """
-    for scale in _SCALES:
+    for scale in SCALES:
         u, c = predictions(loss, y, rng, scale), weights(y, rng)
         d = rng.choice([-1.0, 1.0], size=u.shape)
         ahead, here, behind = (loss.total(u + t * d, y, c) for t in (_STEP, 0.0, -_STEP))
@@ -51,7 +57,7 @@ def check_hessian_by_differences(loss: DataFit, y: FloatArray, rng: np.random.Ge
     """Check Hessian products against differences of gradients, symmetry and sign."""
     if not isinstance(loss, TwiceDifferentiable):
         raise Refusal("not TwiceDifferentiable")
-    for scale in _SCALES:
+    for scale in SCALES:
         u, c = predictions(loss, y, rng, scale), weights(y, rng)
         d, e = rng.normal(size=u.shape), rng.normal(size=u.shape)
         step = _STEP * d
@@ -93,7 +99,7 @@ def check_closed_forms(loss: DataFit, y: FloatArray, rng: np.random.Generator) -
     known = traits.gram or traits.of_residual or traits.simplex
     if not (known and isinstance(loss, Loss)):
         raise Refusal("no formula is promised")
-    for scale in (*_SCALES, 100.0):
+    for scale in (*SCALES, 100.0):
         u = predictions(loss, y, rng, scale)
         value, slope = loss.value(u, y), loss.derivative(u, y)
         if isinstance(loss, SquaredDistance):
@@ -116,7 +122,7 @@ def check_closed_forms(loss: DataFit, y: FloatArray, rng: np.random.Generator) -
 
 def check_convexity(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> None:
     """Check the loss along random segments, and that its gradient is monotone."""
-    for scale in (*_SCALES, 100.0):
+    for scale in (*SCALES, 100.0):
         u, v = predictions(loss, y, rng, scale), predictions(loss, y, rng, scale)
         c, t = weights(y, rng), float(rng.uniform())
         middle = t * u + (1.0 - t) * v
@@ -137,7 +143,7 @@ def check_curvature_bounds(loss: DataFit, y: FloatArray, rng: np.random.Generato
     expect(0.0 <= lower <= upper, f"curvature bounds ({lower}, {upper}) are out of order")
     if lower == 0.0 and upper == np.inf:
         raise Refusal("claims neither smoothness nor strong convexity")
-    for scale in _SCALES:
+    for scale in SCALES:
         for distance in (0.01, 1.0, 10.0):
             u, c = predictions(loss, y, rng, scale), weights(y, rng)
             d = distance * rng.normal(size=u.shape)
@@ -168,7 +174,7 @@ def check_infimum(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> Non
     expect(infimum < np.inf, f"infimum is {infimum!r}")
     if infimum == -np.inf:
         raise Refusal("no infimum known")
-    starts = [predictions(loss, y, rng, s) for s in (0.0, *_SCALES, 100.0)]
+    starts = [predictions(loss, y, rng, s) for s in (0.0, *SCALES, 100.0)]
     if isinstance(loss, Loss) and starts[0].ndim == 1:
         grid = np.linspace(-12.0, 12.0, 193)
         values = np.stack([loss.value(np.full(y.shape[0], t), y) for t in grid])
@@ -182,7 +188,7 @@ def check_fenchel_young(loss: DataFit, y: FloatArray, rng: np.random.Generator) 
     """Check ``value(u) + conjugate(a) >= a u``, with equality at the derivative."""
     if not isinstance(loss, Conjugable) or not isinstance(loss, Loss):
         raise Refusal("not Conjugable")
-    for scale in (*_SCALES, 100.0):
+    for scale in (*SCALES, 100.0):
         u = predictions(loss, y, rng, scale)
         value, slope = loss.value(u, y), loss.derivative(u, y)
         conjugate = loss.conjugate(slope, y)
@@ -227,7 +233,7 @@ def check_pieces(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> None
     if not isinstance(loss, Piecewise) or not isinstance(loss, Loss):
         raise Refusal("not Piecewise")
     soft = loss.softness
-    for scale in _SCALES:
+    for scale in SCALES:
         u = predictions(loss, y, rng, scale)
         total, size = np.zeros(y.shape), 1.0 + np.abs(u)
         for at, lower, upper in loss.pieces(y):
@@ -247,7 +253,7 @@ def check_smoothing(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> N
         smooth, bound = loss.smoothed(mu), loss.smoothing_error(mu)
         upper = smooth.curvature(y)[1]
         expect(upper <= (1 + 1e-12) / mu, f"smoothed({mu}) has the curvature {upper}")
-        for scale in _SCALES:
+        for scale in SCALES:
             u = predictions(loss, y, rng, scale)
             value = loss.value(u, y)
             drop, rounding = value - smooth.value(u, y), 1e-12 * (1.0 + np.abs(value))

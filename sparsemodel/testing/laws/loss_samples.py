@@ -7,6 +7,9 @@ import numpy as np
 from sparsemodel.interfaces import DataFit, FloatArray
 from sparsemodel.testing.report import CheckFailure
 
+SCALES = (0.3, 2.0, 8.0)
+"""Standard deviations of the predictions that laws are checked at."""
+
 
 def predictions(
     loss: DataFit, y: FloatArray, rng: np.random.Generator, scale: float = 2.0

@@ -250,7 +250,7 @@ def bend(loss: DataFit, u: Long, y: Long, c: Long) -> Long | None:
     return None if formula is None else long(formula(loss, u, y).T * c).T
 
 
-def _cox_parts(loss: Any, u: Long, y: Long, weights: Long) -> Iterator[tuple[int, Any, Long]]:
+def _cox_parts(loss: Any, y: Long, weights: Long) -> Iterator[tuple[int, Any, Long]]:
     """Return the events, each with weights and the shares of hazards of what it is compared with.
 
     With weights, risk sets count an observation as often as its share of their mean says. After
@@ -271,7 +271,7 @@ def _cox_parts(loss: Any, u: Long, y: Long, weights: Long) -> Iterator[tuple[int
 
 def _cox(loss: Any, u: Long, y: Long, weights: Long) -> Any:
     out = long(0.0)
-    for i, weight, shares in _cox_parts(loss, u, y, weights):
+    for i, weight, shares in _cox_parts(loss, y, weights):
         top = u[shares > 0].max()
         counted = shares[shares > 0] * np.exp(u[shares > 0] - top)
         out += weight * (np.log(np.sum(counted)) + top - u[i])
@@ -280,7 +280,7 @@ def _cox(loss: Any, u: Long, y: Long, weights: Long) -> Any:
 
 def _cox_slope(loss: Any, u: Long, y: Long, weights: Long) -> Long:
     out = long(np.zeros(len(u)))
-    for i, weight, shares in _cox_parts(loss, u, y, weights):
+    for i, weight, shares in _cox_parts(loss, y, weights):
         counted = shares * np.exp(np.minimum(u - u[shares > 0].max(), 0))
         out += weight * counted / counted.sum()
         out[i] -= weight

@@ -31,7 +31,7 @@ from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.interfaces import BoolArray, FloatArray, IntArray, SparseRegression
 from sparsemodel.interfaces.numeric import viewed
 
-_INDEPENDENT = 1e-8
+_LEAST_EIGENVALUE = 1e-8
 """Least eigenvalue of the scaled free columns that is worth an elimination."""
 
 _CLOSE, _MOST = 5e-7, 1000
@@ -216,7 +216,7 @@ def _schur(
     if not np.all(np.isfinite(inner)):
         return "a free column has no length"
     lowest = float(np.linalg.eigvalsh(inner)[0]) - f * (q.unit + 64.0 * f * U)
-    if not (lowest > _INDEPENDENT and f * unit <= 1e-3 * lowest):
+    if not (lowest > _LEAST_EIGENVALUE and f * unit <= 1e-3 * lowest):
         return "the columns that are always in may be linearly dependent"
     cross = np.column_stack([q.hessian[np.ix_(free, counted)], q.linear[free]]) / own[:, None]
     factor = np.linalg.cholesky(inner)

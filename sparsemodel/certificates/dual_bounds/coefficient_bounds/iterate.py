@@ -16,7 +16,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.neighbours import (
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.sweep import Sweep, products
 from sparsemodel.interfaces import BoolArray, FloatArray
 
-_PASSES, _ROUGH = 40, 3
+_PASSES, _ROUGH_PASSES = 40, 3
 _SLACK, _LITTLE = 0.02, 2e-3
 """Share by which bounds are larger than they have to be, where the columns leave room for it, and
 where passes are cheap: what is below need not be divided, and fewer passes are needed."""
@@ -191,13 +191,13 @@ def _fixed_point(
 def _roughly(
     sweep: Sweep, m: FloatArray, ceiling: FloatArray, floor: float, slack: float
 ) -> FloatArray:
-    """Return what an iteration comes to with the neighbours of the worst cases held fixed.
+    """Return the result of an iteration with the neighbours of the worst cases held fixed.
 
     That is nearly all, for a small part of the cost.
     """
     from sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled import settle
 
-    for _ in range(_ROUGH):
+    for _ in range(_ROUGH_PASSES):
         out = sweep(m, floor=floor, slack=0.95 * slack, rough=True)
         found, cases = m.copy(), (sweep.shares, sweep.others, sweep.factors)
         if out is None or not settle(found, ceiling, *cases, slack, _LIMIT, 500):

@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.multipliers import MILD, multipliers_at, priced
+from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem
+from sparsemodel.certificates.arithmetic.multipliers import MILD, dualised, multipliers_at
 from sparsemodel.certificates.arithmetic.products import column_norms
-from sparsemodel.certificates.arithmetic.tall import Survey
 from sparsemodel.certificates.dual_bounds.bound_search import search
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import boxed
@@ -28,22 +28,24 @@ ROUNDS = 2
 
 
 def relaxed_slopes(
-    seen: Survey, x: FloatArray, bounds: CoefficientBounds, deadline: float | None
-) -> Survey | None:
-    """Return a survey with the slopes that the relaxation in the box of ``bounds`` has.
+    problem: CertifiedProblem, x: FloatArray, bounds: CoefficientBounds, deadline: float | None
+) -> CertifiedProblem | None:
+    """Return the problem with the slopes that the relaxation in the box of ``bounds`` has.
 
-    ``bounds`` are those for the slopes of ``seen``. None without equations, or without time.
+    ``bounds`` are those for the slopes of ``problem``. None without equations, or without time.
     """
-    held = seen.multipliers
-    stiff = None if held is None or Budget(deadline).over() else multipliers_at(seen.form, x, MILD)
+    held = problem.multipliers
+    stiff = (
+        None if held is None or Budget(deadline).over() else multipliers_at(problem.form, x, MILD)
+    )
     if held is None or stiff is None or not np.any(stiff.stiffness):
         return None
-    mild = priced(seen, replace(held, stiffness=stiff.stiffness, own=False)).below
+    mild = dualised(problem, replace(held, stiffness=stiff.stiffness, own=False)).minorant
     inner = boxed(mild, bounds)
     found = search(
         inner,
         x if inner.box is None else np.clip(x, inner.box.lower, inner.box.upper),
-        seen.at_point,
+        problem.at_point,
         norms=tuple(column_norms(term.design) for term in inner.terms),
         gradients=(),
         deadline=deadline,
@@ -56,4 +58,4 @@ def relaxed_slopes(
         return None
     slopes = held.slopes.copy()
     slopes[: off.size] += stiff.stiffness * off
-    return priced(seen, replace(held, slopes=slopes, stiffness=0.0 * held.stiffness))
+    return dualised(problem, replace(held, slopes=slopes, stiffness=0.0 * held.stiffness))

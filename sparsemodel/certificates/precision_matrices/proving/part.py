@@ -20,7 +20,6 @@ from sparsemodel.interfaces import FloatArray, IntArray, UnboundedError
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.numerics.budget import Budget, eigenvector_cost, rate
 from sparsemodel.numerics.precision import Pattern, minimise_on_pattern
-from sparsemodel.numerics.precision.admm import minimise_between_bounds
 
 _AT_ROOT, _AT_NODE = 600, 25
 """Evaluations of the dual that a relaxation may take."""
@@ -200,17 +199,13 @@ class GraphPart(NodeBounder):
         """Return the minimiser on a support, and the entries of its dual matrix."""
         form = self._graph.task.form
         pattern = Pattern(form.order, form.rows[support], form.cols[support])
-        S, alpha, beta = form.covariance, form.alpha, form.beta
         try:
-            fit = minimise_on_pattern(S, pattern, alpha=alpha, beta=beta)
+            fit = minimise_on_pattern(form.covariance, pattern, alpha=form.alpha, beta=form.beta)
         except UnboundedError:
             return None
         x = np.zeros(form.shape)
         x[support] = form.entries(fit.factor.omega)[support]
-        dual = fit.factor.inverse
-        if fit.bounded:
-            dual = minimise_between_bounds(S, pattern, alpha, beta, start=fit.factor.omega).dual
-        return x, form.entries(dual)
+        return x, form.entries(fit.dual)
 
     def shrunk(self, node: Node, before: int) -> GraphPart | None:
         """Return None: fixed edges are left out of the costs at the next branch."""

@@ -8,9 +8,9 @@ from typing import Any, final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.dualised_rows import row_term, with_slopes, with_stiffness
 from sparsemodel.certificates.arithmetic.products import column_norms
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, U
-from sparsemodel.certificates.arithmetic.row_prices import row_term, with_slopes, with_stiffness
 from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound
 from sparsemodel.certificates.dual_bounds.curvature import curvature, simple_diagonals
 from sparsemodel.certificates.dual_bounds.diagonal_shift import (
@@ -22,17 +22,18 @@ from sparsemodel.certificates.dual_bounds.diagonal_shift import (
 )
 from sparsemodel.certificates.dual_bounds.witness import extracted
 from sparsemodel.certificates.proving.bounder import (
+    COPIED,
     Aim,
     Finished,
     NodeBounder,
+    RecordedCurvature,
     Relaxed,
-    Stage,
     goal_of,
     proved_of,
 )
+from sparsemodel.certificates.proving.dual.shared import SharedData, loose_coordinates, reading_cost
 from sparsemodel.certificates.proving.dual.slopes import at_minimum, refuting, witness_at
 from sparsemodel.certificates.proving.dual.subproblem import restricted, scattered, sizes_of_rows
-from sparsemodel.certificates.proving.dual.world import World, loose_coordinates, reading_cost
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
 from sparsemodel.certificates.relaxation import relax, relax_extracted
 from sparsemodel.certificates.relaxation.extracted import ExtractedRelaxation
@@ -47,9 +48,6 @@ _SHRINK = 0.7
 _AGAIN = 0.9
 """The same where every node is a problem of its own anyway."""
 
-_COPY = 0.5
-"""A node's children have a smaller part when this share of its units (or less) is left."""
-
 _LITTLE = 0.1
 """Share of what there is to prove below which a minimum without limit is not sought again soon."""
 
@@ -63,26 +61,26 @@ class DualPart(NodeBounder):
 
     def __init__(
         self,
-        world: World,
+        shared: SharedData,
         coordinates: IntArray,
         inside: IntArray,
         matrix: FloatArray | None = None,
         norms: tuple[FloatArray, ...] | None = None,
     ) -> None:
         """``matrix`` and ``norms`` are the Gram matrix and the columns' norms, where known."""
-        self._world, self._coordinates, self._inside = world, coordinates, inside
-        self._form: SparseRegression = restricted(world.form, coordinates, inside)
+        self._shared, self._coordinates, self._inside = shared, coordinates, inside
+        self._form: SparseRegression = restricted(shared.form, coordinates, inside)
         self._matrix = matrix
         self._fast: ExtractedRelaxation | None = None
         self._ready = False
         self._delta: FloatArray | None = None
-        self._stage: Stage | None = None
+        self._stage: RecordedCurvature | None = None
         self._norms = norms
         self._last: tuple[bytes, Relaxed | None] = (b"", None)
         self.sparsity, self.fewer = self._form.sparsity, self._form.fewer
-        unit = world.unit[coordinates]
-        self.inside_units = np.unique(world.unit[inside])
-        marked = np.zeros(world.form.sparsity.units + 1, dtype=bool)
+        unit = shared.unit[coordinates]
+        self.inside_units = np.unique(shared.unit[inside])
+        marked = np.zeros(shared.form.sparsity.units + 1, dtype=bool)
         marked[unit] = True  # the last one stands for the free ones
         marked[self.inside_units] = False
         self.units = np.flatnonzero(marked[:-1])
@@ -93,8 +91,8 @@ class DualPart(NodeBounder):
 
         ``points`` is the problem itself, where ``form`` has narrower bounds.
         """
-        world = World.of(form, points)
-        return cls(world, np.arange(form.sparsity.size), np.empty(0, dtype=np.intp))
+        shared = SharedData.of(form, points)
+        return cls(shared, np.arange(form.sparsity.size), np.empty(0, dtype=np.intp))
 
     # ---- the relaxation ----------------------------------------------------------------------
 
@@ -104,7 +102,7 @@ class DualPart(NodeBounder):
 
     def relax(self, node: Node, aim: Aim) -> Relaxed | None:
         """Return the relaxation of a node by first-order steps, until it decides something."""
-        start = self._world.start(node.start)[self._coordinates]
+        start = self._shared.start(node.start)[self._coordinates]
         self._prepare(start, aim)
         if self._fast is None:
             loose = bool(np.any(loose_coordinates(self._form)[self._form.sparsity.counted]))
@@ -140,10 +138,10 @@ class DualPart(NodeBounder):
         if Budget(aim.deadline).over():
             return None  # the first steps alone take a dozen products
         alone = self if np.all(node.status == UNDECIDED) else self._reduced(node.status)
-        x = start if alone is self else self._world.start(node.start)[alone._coordinates]
+        x = start if alone is self else self._shared.start(node.start)[alone._coordinates]
         form = with_slopes(alone._form, node.slopes)
         # Slopes of linear constraints are a loss, another one in every part.
-        models = self._world.models.on(alone._coordinates) if self._world.rows is None else None
+        models = self._shared.models.on(alone._coordinates) if self._shared.rows is None else None
         found = relax(form, x, report=goal_of(node, aim), deadline=aim.deadline, models=models)
         if isinstance(found, str) or found.witness is None:
             return None
@@ -175,7 +173,7 @@ class DualPart(NodeBounder):
             found = self._fitted(inside, node.status)
         rows = [t.design.shape[0] for t in self._form.terms]
         zero = Witness(tuple(np.zeros((n, *self._form.shape[1:])) for n in rows))
-        start = self._world.start(node.start)[self._coordinates]
+        start = self._shared.start(node.start)[self._coordinates]
         bare = self._relaxed(
             start, zero, False, np.flatnonzero(sizes_of_rows(loose_coordinates(self._form)))
         )
@@ -187,34 +185,35 @@ class DualPart(NodeBounder):
 
     def _fitted(self, inside: Any, status: Any) -> Relaxed | None:
         """Return the minimum on the units ``inside``, whose loose slopes vanish; None for none."""
-        key = np.where(self._world.apart & (status == IN), 2, inside).tobytes()
+        key = np.where(self._shared.semicontinuous & (status == IN), 2, inside).tobytes()
         if self._last[0] != key:  # one of a node's children has the same problem
             self._last = key, self._minimised(inside, status)
         return self._last[1]
 
     def _minimised(self, inside: Any, status: Any) -> Relaxed | None:
-        world, form = self._world, self._form
-        if world.apart:
-            world = world.with_least_sizes(np.union1d(self.inside_units, self.units[status == IN]))
-            form = restricted(world.form, self._coordinates, self._inside)
+        shared, form = self._shared, self._form
+        if shared.semicontinuous:
+            inner = np.union1d(self.inside_units, self.units[status == IN])
+            shared = shared.with_minimum_sizes(inner)
+            form = restricted(shared.form, self._coordinates, self._inside)
         units = np.union1d(self.inside_units, self.units[inside])
-        chosen = world.points.form.sparsity.coordinates(units)
+        chosen = shared.points.form.sparsity.coordinates(units)
         loose, box = loose_coordinates(form), form.box
         loose = (loose.T & np.isin(self._coordinates, chosen)).T
         if np.sum(sizes_of_rows(loose) > 0.0) >= sum(t.design.shape[0] for t in self._form.terms):
             return None
         sloped, point = form, None
-        if world.rows is not None:
-            rows = world.rows.on(self._coordinates)
+        if shared.rows is not None:
+            rows = shared.rows.on(self._coordinates)
             on = np.isin(self._coordinates, chosen)
-            point = world.minimum(chosen, world.points, _CLOSE)
+            point = shared.minimum(chosen, shared.points, _CLOSE)
             if point is not None:
                 sloped = at_minimum(sloped, rows, point, point.x[self._coordinates], on)
             else:
-                scale = world.ends.origin().value
+                scale = shared.ends.origin().value
                 sloped = refuting(sloped, rows, np.flatnonzero(on), scale)
         if point is None:
-            point = world.minimum(chosen, world.ends, _CLOSE)
+            point = shared.minimum(chosen, shared.ends, _CLOSE)
         if point is None:
             return None
         own = point.x[self._coordinates]
@@ -225,7 +224,7 @@ class DualPart(NodeBounder):
             return found
         # At a bound as well, where rounding would lead the slope on without end.
         endless = self.units[inside & np.isinf(found.minorant.gains)]
-        more = (sizes_of_rows(loose) > 0.0) & np.isin(world.unit[self._coordinates], endless)
+        more = (sizes_of_rows(loose) > 0.0) & np.isin(shared.unit[self._coordinates], endless)
         every = np.union1d(balanced, np.flatnonzero(more))
         again: Relaxed | None = self._balanced(sloped, point, own, every) if more.any() else None
         return found if again is None or again.minorant is None else again
@@ -243,11 +242,11 @@ class DualPart(NodeBounder):
         self, x: FloatArray, witness: Witness, interrupted: bool, balanced: IntArray | None = None
     ) -> Relaxed:
         """Return what a point and a witness in this part's coordinates prove."""
-        world, size = self._world, self._world.form.sparsity.size
+        shared, size = self._shared, self._shared.form.sparsity.size
         bound = self._evaluate(witness, balanced)
         low = Minorant(bound.base, bound.gains) if math.isfinite(bound.base) else None
         sizes = np.sqrt(self._form.sparsity.unit_scores(np.square(sizes_of_rows(x))))
-        full = world.restored(scattered(x, self._coordinates, size))
+        full = shared.restored(scattered(x, self._coordinates, size))
         # Units that are in for good are free here, and counted for whoever reads the record.
         loose = sizes_of_rows(loose_coordinates(self._form)) > 0.0
         kept = np.isin(self._coordinates, self._inside) & loose
@@ -264,7 +263,7 @@ class DualPart(NodeBounder):
         )
         if witness.extraction is None or witness.at is None:
             return replace(found, duals=tuple(a for a in witness.duals if a is not None))
-        at = world.restored(scattered(witness.at, self._coordinates, size))
+        at = shared.restored(scattered(witness.at, self._coordinates, size))
         return replace(found, at=at, stage=self._stage)
 
     def _evaluate(self, witness: Witness, balanced: IntArray | None = None) -> Bound:
@@ -329,12 +328,12 @@ class DualPart(NodeBounder):
         self._delta = delta
         if delta is None:
             return
-        if self._world.scaling is not None:
-            whole = scattered(delta, self._coordinates, self._world.form.sparsity.size)
-            witness = self._world.scaling.witness(Witness((), extraction=whole))
+        if self._shared.scaling is not None:
+            whole = scattered(delta, self._coordinates, self._shared.form.sparsity.size)
+            witness = self._shared.scaling.witness(Witness((), extraction=whole))
             if witness.extraction is not None:
                 delta = witness.extraction[self._coordinates]
-        self._stage = Stage(self._coordinates, delta)
+        self._stage = RecordedCurvature(self._coordinates, delta)
 
     # ---- smaller parts -----------------------------------------------------------------------
 
@@ -366,7 +365,7 @@ class DualPart(NodeBounder):
     def copied(self, node: Node) -> DualPart | None:
         """Return the part on the units that are left where they are much fewer; else None."""
         out = node.status == OUT
-        if self._fast is not None or int(out.sum()) < (1.0 - _COPY) * out.size:
+        if self._fast is not None or int(out.sum()) < (1.0 - COPIED) * out.size:
             return None
         part = self._reduced(np.where(out, OUT, UNDECIDED))
         part._ready = True  # its nodes are problems of their own, as they were
@@ -378,22 +377,22 @@ class DualPart(NodeBounder):
 
     def _reduced(self, status: Any) -> DualPart:
         """Return the part without the units that are out, those that are in for good."""
-        world = self._world
-        own = world.unit[self._coordinates]
-        decided = np.full(world.form.sparsity.units + 1, UNDECIDED, dtype=np.int8)
+        shared = self._shared
+        own = shared.unit[self._coordinates]
+        decided = np.full(shared.form.sparsity.units + 1, UNDECIDED, dtype=np.int8)
         decided[self.units] = status
         keep, taken = decided[own] != OUT, self._coordinates[decided[own] == IN]
         matrix = None if self._matrix is None else self._matrix[np.ix_(keep, keep)]
         norms = None if self._norms is None else tuple(norm[keep] for norm in self._norms)
         inside = np.union1d(self._inside, taken)
-        return DualPart(world, self._coordinates[keep], inside, matrix, norms)
+        return DualPart(shared, self._coordinates[keep], inside, matrix, norms)
 
     # ---- points ------------------------------------------------------------------------------
 
     def minimiser(self, support: IntArray, below: float) -> FloatArray | None:
         """Return the minimiser on a support, roughly where the value is not below ``below``."""
-        world = self._world
-        point = world.minimum(support, world.points, _ROUGH)
-        if point is not None and point.value < below and world.models.known:
-            point = world.minimum(support, world.points, start=point)
-        return None if point is None else world.restored(point.x)
+        shared = self._shared
+        point = shared.minimum(support, shared.points, _ROUGH)
+        if point is not None and point.value < below and shared.models.known:
+            point = shared.minimum(support, shared.points, start=point)
+        return None if point is None else shared.restored(point.x)

@@ -9,12 +9,12 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from sparsemodel.certificates.arithmetic.dualised_rows import DualisedRows
 from sparsemodel.certificates.arithmetic.multipliers import refutation
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, U
-from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.dual_bounds.gains import merged
-from sparsemodel.certificates.proving.bounder import Aim, Finished, NodeBounder, Relaxed
-from sparsemodel.certificates.proving.bounder import Stage as Recorded
+from sparsemodel.certificates.proving.bounder import COPIED, Aim, Finished, NodeBounder, Relaxed
+from sparsemodel.certificates.proving.bounder import RecordedCurvature as Recorded
 from sparsemodel.certificates.proving.gram.enumeration import LIMIT as FEW
 from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies, enumerate_supports
 from sparsemodel.certificates.proving.gram.kernels.node_problem import Limits, NodeProblem
@@ -23,8 +23,8 @@ from sparsemodel.certificates.proving.gram.stage import Gram, Slacks, Stage, bes
 from sparsemodel.certificates.proving.gram.working_set import on_few
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
 from sparsemodel.interfaces import FloatArray, IntArray, Knapsack, SparseRegression
+from sparsemodel.numerics.minimisers.dispatch import minimise_restricted
 from sparsemodel.numerics.minimisers.feasible import satisfied
-from sparsemodel.numerics.minimisers.service import minimise_restricted
 
 _ROUNDS = 200
 _AT_ONCE = 2
@@ -39,9 +39,6 @@ _VANISHING = 1e-16
 
 _SHRINK = 0.8
 """Curvature is taken out again when this share of the undecided units (or less) is left."""
-
-_COPY = 0.5
-"""Nodes get a smaller matrix when this share of its columns (or less) is left."""
 
 
 @final
@@ -176,7 +173,7 @@ class GramPart(NodeBounder):
         Steps from others climb without end there.
         """
         term = self._gram.q.prices
-        if term is None or not isinstance(term.loss, RowPrices):
+        if term is None or not isinstance(term.loss, DualisedRows):
             return slopes
         on = self._active[self._full(node.status)[: self._active.size] == IN]
         box = self._gram.box
@@ -363,7 +360,7 @@ class GramPart(NodeBounder):
         """Return the part on the columns that are left where they are much fewer; else None."""
         alive = node.status != OUT
         stage = self._stage
-        if stage is None or int(alive.sum()) > _COPY * alive.size:
+        if stage is None or int(alive.sum()) > COPIED * alive.size:
             return None
         keep = np.ones(self._active.size, dtype=bool)
         keep[self._places[~alive]] = False

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.multipliers import STIFF, priced
+from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem
+from sparsemodel.certificates.arithmetic.dualised_rows import DualisedRows, norm_slopes
+from sparsemodel.certificates.arithmetic.multipliers import STIFF, dualised
 from sparsemodel.certificates.arithmetic.products import matrix_free
-from sparsemodel.certificates.arithmetic.row_prices import RowPrices, norm_slopes
-from sparsemodel.certificates.arithmetic.tall import Survey
 from sparsemodel.certificates.certify import with_multipliers
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import from_data, objection
@@ -44,7 +44,7 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
         out.append("groups are counted, not coordinates")
     if form.region is not None:
         out.append(f"there are constraints beside the cardinality: {form.region.describe()}")
-    priced = [t.loss.rows for t in form.terms if isinstance(t.loss, RowPrices)]
+    priced = [t.loss.rows for t in form.terms if isinstance(t.loss, DualisedRows)]
     if any(rows.matrix[:, sparsity.free].any() for rows in priced):
         out.append("a linear constraint holds a coordinate that is always in")
     if any(rows.norms for rows in priced):
@@ -63,49 +63,49 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
 
 
 def searchable(
-    seen: Survey,
+    problem: CertifiedProblem,
     x: FloatArray,
     bounds: CoefficientBounds | None,
     *,
     sloped: bool,
     deadline: float | None,
-) -> tuple[Survey, CoefficientBounds | None]:
-    """Return a survey with linear constraints in the objective, for a search, and bounds for it.
+) -> tuple[CertifiedProblem, CoefficientBounds | None]:
+    """Return the problem of a search, linear constraints in its objective, and bounds for it.
 
     Without constraints these are the ``bounds`` that are known.
 
     Every part has slopes of its own, unless only bounds on the coefficients, which hold for one
     choice of the slopes, can say much; with ``sloped`` also then, and for limits on norms.
     """
-    if seen.form.region is None:
-        return seen, bounds
-    other = own_slopes(seen, x) if compilable() else None
-    form = seen.form
+    if problem.form.region is None:
+        return problem, bounds
+    other = own_slopes(problem, x) if compilable() else None
+    form = problem.form
     flat = sum(term.design.shape[0] for term in form.terms) < form.sparsity.size
     if other is None or (sloped and norms_of(form)):
-        seen = with_multipliers(seen, x, STIFF, own=True, sloped=sloped)
-        return seen, _at_level(seen, deadline) if flat else None
-    if sloped or other.below.box is not None or not flat:
+        problem = with_multipliers(problem, x, STIFF, own=True, sloped=sloped)
+        return problem, _at_level(problem, deadline) if flat else None
+    if sloped or other.minorant.box is not None or not flat:
         return other, None
     if loose(form):
         return _relaxed(other, x, deadline)
-    return with_multipliers(seen, x, STIFF), None
+    return with_multipliers(problem, x, STIFF), None
 
 
 def _relaxed(
-    seen: Survey, x: FloatArray, deadline: float | None
-) -> tuple[Survey, CoefficientBounds | None]:
-    """Return a survey with slopes for which bounds on the coefficients say much, and the bounds."""
+    problem: CertifiedProblem, x: FloatArray, deadline: float | None
+) -> tuple[CertifiedProblem, CoefficientBounds | None]:
+    """Return the problem with slopes for which coefficient bounds say much, and the bounds."""
     if not loadable(BOUNDS, deadline):
-        return seen, None
+        return problem, None
     end = _share(deadline)
-    held, quadratic, best = seen.multipliers, Quadratic.of(seen.below), None
-    other = None if held is None else priced(seen, replace(held, slopes=0.0 * held.slopes))
+    held, quadratic, best = problem.multipliers, Quadratic.of(problem.minorant), None
+    other = None if held is None else dualised(problem, replace(held, slopes=0.0 * held.slopes))
     for left in range(ROUNDS, -1, -1):
         if other is None or other.multipliers is None:
             break
         bounds = from_data(
-            other.below,
+            other.minorant,
             other.at_point,
             work=WORK,
             deadline=end,
@@ -113,19 +113,19 @@ def _relaxed(
         )
         if isinstance(bounds, str):
             break
-        best = priced(other, replace(other.multipliers, own=True)), bounds
+        best = dualised(other, replace(other.multipliers, own=True)), bounds
         other = relaxed_slopes(other, x, bounds, end) if left else None
-    return best or (seen, None)
+    return best or (problem, None)
 
 
-def _at_level(seen: Survey, deadline: float | None) -> CoefficientBounds | None:
+def _at_level(problem: CertifiedProblem, deadline: float | None) -> CoefficientBounds | None:
     """Return bounds on the coefficients of all points that are no worse; None for none."""
-    form = seen.form
-    if seen.multipliers is None or not compilable() or objection(form, everywhere=True):
+    form = problem.form
+    if problem.multipliers is None or not compilable() or objection(form, everywhere=True):
         return None
     if not loadable(BOUNDS, deadline):
         return None
-    found = from_data(form, seen.at_point, work=WORK, deadline=_share(deadline), everywhere=True)
+    found = from_data(form, problem.at_point, work=WORK, deadline=_share(deadline), everywhere=True)
     return None if isinstance(found, str) else found
 
 
@@ -137,29 +137,31 @@ def _share(deadline: float | None) -> float | None:
     return None if deadline is None else now + TIME * (deadline + compiled - now)
 
 
-def own_slopes(seen: Survey, x: FloatArray) -> Survey | None:
-    """Return a survey with the linear constraints in the objective, their slopes free at each part.
+def own_slopes(problem: CertifiedProblem, x: FloatArray) -> CertifiedProblem | None:
+    """Return the problem with linear constraints in its objective, with slopes free in each part.
 
     None where nodes have no Gram matrix, or a row holds a coordinate that is always in.
     """
-    form = seen.form
+    form = problem.form
     if objections(replace(form, region=None)):
         return None
     rows = rows_of(form)
     if rows is None or rows.matrix[:, form.sparsity.free].any():
         return None
-    return with_multipliers(seen, x, 0.0, own=True)  # compiled nodes need no stiffness
+    return with_multipliers(problem, x, 0.0, own=True)  # compiled nodes need no stiffness
 
 
-def every_slope(seen: Survey, form: SparseRegression) -> bool:
+def every_slope(problem: CertifiedProblem, form: SparseRegression) -> bool:
     """Return whether parts choose slopes of all that is in the objective of ``form``."""
-    held = seen.multipliers
+    held = problem.multipliers
     return held is None or norm_slopes(form) or (held.own and held.norms is None)
 
 
-def fixed_slopes(seen: Survey) -> bool:
+def fixed_slopes(problem: CertifiedProblem) -> bool:
     """Return whether parts have the slopes that there are, or none, and rows that can be read."""
-    return not seen.condensed and not (seen.multipliers is not None and seen.multipliers.own)
+    return not problem.condensed and not (
+        problem.multipliers is not None and problem.multipliers.own
+    )
 
 
 def loose(form: SparseRegression) -> bool:

@@ -1,4 +1,4 @@
-"""Go on with a proof that was stopped: from its certificate, believing nothing in it."""
+"""Resume a proof that was stopped from its certificate, every line of which is checked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.tall import Survey
+from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem
 from sparsemodel.certificates.certify import checked_point
 from sparsemodel.certificates.dual_bounds.bound import Bound
 from sparsemodel.certificates.statements.certificate import Certificate
@@ -50,14 +50,16 @@ def stored_tree(certificate: Any, facts: Any, gap: float) -> Any:
     return tree
 
 
-def better(x: FloatArray, seen: Survey, resume: Certificate) -> tuple[FloatArray, Survey]:
+def better(
+    x: FloatArray, problem: CertifiedProblem, resume: Certificate
+) -> tuple[FloatArray, CertifiedProblem]:
     """Return the better of the point at hand and the one that a certificate holds."""
-    stored = checked_point(seen.form, resume.x)
+    stored = checked_point(problem.form, resume.x)
     if np.array_equal(stored, x):
-        return x, seen
-    there = seen.at(stored)
-    if there.at_point.violations or there.at_point.upper >= seen.at_point.upper:
-        return x, seen
+        return x, problem
+    there = problem.at(stored)
+    if there.at_point.violations or there.at_point.upper >= problem.at_point.upper:
+        return x, problem
     return stored, there
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.quadratics.abreast import descend_abreast, walk_abreast
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
-from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.support.selection import top_k
 
 _PROMISING = 50
 """Coordinates that a perturbation draws from."""

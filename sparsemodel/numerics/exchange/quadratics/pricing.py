@@ -28,12 +28,10 @@ from numpy.typing import NDArray
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.quadratics.tables import ceilings_of, heights, largest, squares
-from sparsemodel.numerics.minimisers.few_columns import safe_inverse, safe_inverses
+from sparsemodel.numerics.minimisers.few_columns import INDEPENDENT, safe_inverse, safe_inverses
 
-_INDEPENDENT = 1e-9
-"""Fraction of its curvature that a support must leave of a column that enters."""
 _NOISES = 30.0
-"""The same, in units of the rows' own noise."""
+"""The same as ``INDEPENDENT``, in units of the rows' own noise."""
 _FIRST = 64
 """Coordinates whose exchanges are priced before it is asked which others could gain more."""
 
@@ -87,7 +85,7 @@ class Exchanges:
     @property
     def guard(self) -> float:
         """Return what must be left of the curvature of a column that enters."""
-        return max(_INDEPENDENT, _NOISES * self.rows.noise)
+        return max(INDEPENDENT, _NOISES * self.rows.noise)
 
     @property
     def q(self) -> FloatArray:

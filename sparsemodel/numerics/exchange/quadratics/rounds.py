@@ -142,7 +142,7 @@ class Rounds:
         """Let the search go on for so many more rounds in vain: it has improved by other means."""
         self._allowed += more
 
-    def leapt(self) -> None:
+    def left_local_optimum(self) -> None:
         """Take note of a better support that several exchanges led to: there are others."""
         self._better = True
 

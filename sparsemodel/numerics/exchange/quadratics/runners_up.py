@@ -14,7 +14,7 @@ from sparsemodel.numerics.exchange.quadratics.perturbations import places_of, pr
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.removal import clear_from
 from sparsemodel.numerics.minimisers.few_columns import safe_inverses
-from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.support.selection import top_k
 
 _EXCHANGES = 3
 """How many exchanges away supports are, at most."""
@@ -22,39 +22,40 @@ _PARENTS, _NUMBERS = 16, 2**18
 """Supports whose exchanges are priced at a time, and numbers of their tables, at most."""
 _AGAIN = 16
 """Exchanges that are looked at for each support wanted: others lead to the same ones."""
-_FAR = ((0.2, 0.1), (0.4, 0.3), (0.6, 0.4), (0.8, 0.6), (0.95, 1.0))
-"""See :func:`far_from`. Of 701 random problems with ten observations for each unit or more (noise,
-neighbours that look alike, factors, blocks, bumps, binary and sparse columns, heavy tails) 594 did
-not stand out: 150 searches improved one of 243 that end by these pairs, 44 of 351 others; of 908
-more that end so, none. Three exchanges together improved none of 282 of these."""
+_EXACT = ((0.2, 0.1), (0.4, 0.3), (0.6, 0.4), (0.8, 0.6), (0.95, 1.0))
+"""See :func:`excluding_ratio`. Of 701 random problems with ten observations or more for each unit
+(noise, correlated neighbours, factors, blocks, bumps, binary and sparse columns, heavy tails) 594
+did not stand out: 150 searches improved one of 243 that end by these pairs, 44 of 351 others; of
+908 more that end so, none. Three exchanges together improved none of 282 of these."""
 _MODELLED = ((0.8, 0.4), (0.97, 1.0))
 """The same in the model of a loss that is not squared: of 1527 such problems (logistic and Huber
 losses) 294 ended by these pairs with 0.2 and three exchanges, and perturbations improved none; of
 17 that two exchanges alone would have ended with 0.2 they improved one. They improved 3 of 172 so
 left of 506 with Poisson losses, whose second derivatives have no bound."""
 
-_COSTS, _LEAPS = 0.05, 0.2
-"""What exchanges cost at least, and leaps, in units of what another coordinate gains, where no
-support beside is lower by a logistic loss. So it was at all of 919 ends of descents (200 or 60 to
+_SINGLE_COST, _DOUBLE_COST = 0.05, 0.2
+"""What exchanges and double exchanges cost at least, in units of what another coordinate gains, if
+no other support is lower by a logistic loss. So it was at all of 919 ends of descents (200 or 60 to
 500 rows, 20 to 300 independent, autoregressive, factor or binary columns), and at all but one of
-205 with cheaper exchanges; leaps were of two or three exchanges then. With other losses some are
-lower: of 315 ends with Huber losses, 238 with expectiles and 287 with squared hinges 1, 2 and 4."""
-_REMOTE = ((0.7, 0.4, 0.7), (0.97, 1.0, 1.0))
-"""Likeness up to which, and what exchanges and leaps cost at least there, if no support beside is
-lower by a loss whose second derivatives have no bound. Of 1169 such ends of descents with Poisson,
+205 with cheaper exchanges; there two or three were made together. With other losses some are lower:
+ of 315 ends with Huber losses, 238 with expectiles and 287 with squared hinges 1, 2 and 4."""
+_UNBOUNDED = ((0.7, 0.4, 0.7), (0.97, 1.0, 1.0))
+"""Correlation up to which, and what exchanges and double exchanges cost at least there, if no other
+support is lower by a loss whose second derivatives have no bound. Of 1169 such ends with Poisson,
 gamma and Cox losses (100 to 2000 rows, 20 to 200 columns of six kinds, 2 to 12 units, ten rows for
 each or more) the rest of the search improved none, of 4921 others 1132; 719 of the former and 3042
 of the latter served to choose the pairs."""
 
 
-def far_from(likeness: float, *, exact: bool = True) -> float:
-    """Return how many times what another gains two exchanges cost where no others help.
+def excluding_ratio(correlation: float, *, exact: bool = True) -> float:
+    """Return the ratio of costs to gains from which double exchanges exclude better supports.
 
-    By how much members are correlated with those outside at most; infinite where they could stand
-    in each other's place. ``exact`` where the prices are.
+    The cost of the best double exchange over the most that another coordinate gains, by the largest
+    correlation of a member with a coordinate outside; infinite where one can replace the other.
+    ``exact`` where the prices are.
     """
-    pairs = _FAR if exact else _MODELLED
-    return next((times for most, times in pairs if likeness <= most), np.inf)
+    pairs = _EXACT if exact else _MODELLED
+    return next((times for most, times in pairs if correlation <= most), np.inf)
 
 
 def runners_up(here: Exchanges, many: int) -> tuple[IntArray, FloatArray, FloatArray]:
@@ -111,51 +112,59 @@ class Comparison:
         return cost / self.gain if self.gain > 0.0 else math.inf
 
     @cached_property
-    def likeness(self) -> float:
-        """Return how much a member is correlated with a coordinate outside, at most."""
+    def correlation(self) -> float:
+        """Return the largest correlation of a member with a coordinate outside."""
         members = self._now.coordinates(self._now.members[0])
-        likeness = np.abs(self._now.rows.rows(members))
-        likeness[:, members] = 0.0
-        return float(likeness.max(initial=0.0))
+        correlations = np.abs(self._now.rows.rows(members))
+        correlations[:, members] = 0.0
+        return float(correlations.max(initial=0.0))
 
     @property
     def clear(self) -> bool:
         """Return whether no other support is worth looking for.
 
-        Every exchange costs several times what any other coordinate would gain, and no member
-        resembles a coordinate outside so much that it could stand in its place.
+        Every exchange costs several times what any other coordinate would gain, and no member is so
+        correlated with a coordinate outside that one could replace the other.
         """
         if not self._now.size or not self.contrast > clear_from(0.0):
             return False
-        return self.contrast > clear_from(self.likeness)
+        return self.contrast > clear_from(self.correlation)
 
     @cached_property
-    def _leap(self) -> float:
-        return -best_leap(self._now, 0.0).gain
+    def _double_cost(self) -> float:
+        return -best_double_exchange(self._now, 0.0).gain
 
     @property
-    def surrounded(self) -> bool:
-        """Return whether leaps cost so much that none lowers the loss that this is a model of."""
-        return far_from(self.likeness, exact=False) * self.gain < self._leap < np.inf
+    def excludes_others(self) -> bool:
+        """Return whether double exchanges cost so much that no other support is lower.
+
+        By this model of a loss whose second derivatives are bounded.
+        """
+        return (
+            excluding_ratio(self.correlation, exact=False) * self.gain < self._double_cost < np.inf
+        )
 
     @property
-    def enclosed(self) -> bool:
-        """Return whether exchanges and leaps cost so much that no support beside is lower.
+    def excludes_others_logistic(self) -> bool:
+        """Return whether exchanges, single and double, cost so much that no other is lower.
 
         By this model of a logistic loss.
         """
-        told = far_from(self.likeness, exact=False) < np.inf and self.contrast >= _COSTS
-        return told and _LEAPS * self.gain < self._leap < np.inf
+        told = (
+            excluding_ratio(self.correlation, exact=False) < np.inf
+            and self.contrast >= _SINGLE_COST
+        )
+        return told and _DOUBLE_COST * self.gain < self._double_cost < np.inf
 
     @property
-    def remote(self) -> bool:
-        """Return whether exchanges and leaps cost so much that no support beside is lower.
+    def excludes_others_unbounded(self) -> bool:
+        """Return whether exchanges, single and double, cost so much that no other is lower.
 
         By this model of a loss whose second derivatives have no bound.
         """
-        for most, cost, leap in _REMOTE:
-            if self.contrast >= cost and self.likeness <= most:
-                return leap * self.gain < self._leap < np.inf
+        for most, single, double in _UNBOUNDED:
+            if self.contrast >= single and self.correlation <= most:
+                return double * self.gain < self._double_cost < np.inf
         return False
 
 
@@ -165,20 +174,20 @@ def _named(now: Exchanges) -> tuple[int, bytes]:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Leap:
+class DoubleExchange:
     """Two exchanges together."""
 
     members: IntArray
     gain: float
-    """In units of twice the objective, ``-inf`` where there is no leap."""
-    far: bool
+    """In units of twice the objective, ``-inf`` if there is none."""
+    expensive: bool
     """Whether all that were looked at cost more than asked for."""
 
 
-def best_leap(here: Exchanges, least: float) -> Leap:
-    """Return the best leap from the only support, of those that begin with the best exchanges.
+def best_double_exchange(here: Exchanges, least: float) -> DoubleExchange:
+    """Return the best double exchange of the only support, of those that begin with the best.
 
-    It is ``far`` if it costs at least ``least`` times what another coordinate gains. Of many
+    It is ``expensive`` if it costs at least ``least`` times what another coordinate gains. Of many
     columns, among those that promise most.
     """
     least *= float(here.insertions().max())
@@ -193,10 +202,10 @@ def best_leap(here: Exchanges, least: float) -> Leap:
         batch.reset_all(members)
         members, _names, values = _neighbours(batch, codes, none, 1, home)
     if not values.size:
-        return Leap(here.members[0], -np.inf, far=False)
+        return DoubleExchange(here.members[0], -np.inf, expensive=False)
     gain = float(values[0] - few.explained[0])
     places = members[0] if pool is None else places_of(here, pool[members[0]])
-    return Leap(places, gain, far=bool(least < -gain < np.inf))
+    return DoubleExchange(places, gain, expensive=bool(least < -gain < np.inf))
 
 
 def _neighbours(

@@ -22,17 +22,17 @@ from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import searches_for
 from sparsemodel.numerics.exchange.quadratics.runners_up import (
     Comparison,
-    best_leap,
-    far_from,
+    best_double_exchange,
+    excluding_ratio,
     runners_up,
 )
 from sparsemodel.numerics.exchange.removal import of_size_beside, with_cheapest_replaced
-from sparsemodel.numerics.support.hard_threshold import top_k
+from sparsemodel.numerics.support.selection import top_k
 
 _DOUBTFUL = 1e-7
-"""A gain below this fraction is computed anew before it is used."""
+"""A gain below this fraction is computed again before it is used."""
 _REFRESH, _SETTLED = 40, 20
-"""Updates after which everything is computed anew, and ends of a descent that may be doubted."""
+"""Updates after which everything is computed again, and ends of a descent that may be doubted."""
 _SHORT_LIST = 2048
 """Columns that are priced at every step where there are many more; all are before the end. With 400
 searches of 60 x 2500 random columns were three times faster and ended up to 77 % higher."""
@@ -86,7 +86,7 @@ class ExchangeSearch:
         self._most, self._price = most, 2.0 * price
         self._current = Exchanges(rows, linear) if at is None else at
         self._kept = Comparison(self._current)
-        self._apart: bytes | None = None  # the support from which leaps cost much
+        self._apart: bytes | None = None  # the support from which double exchanges cost much
         self._easy = True  # until searches of few columns end at several supports
         self.exchanges = 0
         """Changes of descents so far."""
@@ -128,7 +128,7 @@ class ExchangeSearch:
 
     @property
     def apart(self) -> bool:
-        """Return whether the support stands out, or :meth:`leap` found that leaps cost much."""
+        """Return whether the support stands out, or double exchanges were found expensive."""
         return self.clear or self._apart == self.support.tobytes()
 
     @property
@@ -166,7 +166,7 @@ class ExchangeSearch:
     def descend(self, steps: int, over: Callable[[], bool], *, exactly: bool = True) -> bool:
         """Improve the support by at most ``steps`` changes; True when no single one is left.
 
-        ``exactly`` looks once more at prices computed anew, which rounding may have hidden, and at
+        ``exactly`` looks once more at prices computed again, which rounding may have hidden, and at
         columns that gain something together; else only where no change is worth anything at first.
         """
         before, together, settled, changes = -np.inf, -np.inf, 0, 0
@@ -175,7 +175,7 @@ class ExchangeSearch:
         for _ in range(steps):
             if over():
                 return False
-            # Doubtful gains begin to count updates anew, and may go round in a circle.
+            # Doubtful gains begin to count updates again, and may go round in a circle.
             if max(self._current.updates, changes) >= _REFRESH:
                 self._current.reset(self._current.members[0])
                 last, before, changes = before, self.gain, 0
@@ -254,14 +254,14 @@ class ExchangeSearch:
         more = np.union1d(best, top_k(gains, min(_TOGETHER, self._most - now.size)))
         return more if self.rows.ahead(more) else best
 
-    def leap(self) -> bool:
+    def try_double(self) -> bool:
         """Make two exchanges that gain something together; False where none do."""
         if self.size < 2:
             return False
-        leap = best_leap(self._current, far_from(self.comparison.likeness))
-        self._apart = self.support.tobytes() if leap.far else None
-        there = self._current.coordinates(leap.members)
-        return leap.gain > self._threshold(self._current) and self.replaced(there)
+        double = best_double_exchange(self._current, excluding_ratio(self.comparison.correlation))
+        self._apart = self.support.tobytes() if double.expensive else None
+        there = self._current.coordinates(double.members)
+        return double.gain > self._threshold(self._current) and self.replaced(there)
 
     @property
     def comparison(self) -> Comparison:
@@ -270,7 +270,7 @@ class ExchangeSearch:
             self._kept = Comparison(self._current)
         return self._kept
 
-    def swing(self, over: Callable[[], bool]) -> bool:
+    def exchange_blocks(self, over: Callable[[], bool]) -> bool:
         """Replace several members at a time; True when that leads to a better support.
 
         The cheapest 2, 4, 8, ... are taken out one by one, and as many put in that gain most; where
@@ -378,20 +378,20 @@ class ExchangeSearch:
         others, and searches in few columns count half.
         """
         here, among = self._current, None
-        if self._easy or self.comparison.likeness <= _ALIKE:
+        if self._easy or self.comparison.correlation <= _ALIKE:
             among = promising(here, wider=not self._easy)
         few, pool = (here, here.columns) if among is None else among
         side_by_side = _ABREAST if few.g.size < _PLENTY else min(most, _ABREAST)
         copies = int(np.clip(_ENTRIES // max(few.g.size, 1), 1, side_by_side))
         values, ends = searched(few, rng, copies, over, walking=self.walking)
         ends = np.sort(ends if pool is None else pool[ends], axis=1)
-        if among is not None:
+        if among is not None and pool is not None:
             values, ends = descend_abreast(completed(here, ends), over)
             self._easy, ends = len(ends) == 1, np.sort(here.coordinates(ends), axis=1)
             times = copies if self._easy else max(1, round(copies / 2 / len(ends)))
             values, ends = values.repeat(times), ends.repeat(times, axis=0)
-            if not (self._easy or self.comparison.likeness <= _ALIKE) and self.rows.ahead(among[1]):
-                self._fetched(places_of(here, among[1]))  # together: all are searched from now on
+            if not (self._easy or self.comparison.correlation <= _ALIKE) and self.rows.ahead(pool):
+                self._fetched(places_of(here, pool))  # together: all are searched from now on
         order = np.argsort(-values, kind="stable")
         return values[order], ends[order]
 

@@ -17,7 +17,7 @@ from sparsemodel.modelling.expressions.variables import Variable
 
 
 @final
-class Places:
+class CoordinateMap:
     """The variables of a problem by number, and whether matrices stand entry by entry.
 
     As a rule a coordinate is a row of a matrix variable. Where a declaration is about single

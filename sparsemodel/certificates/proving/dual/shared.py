@@ -1,4 +1,4 @@
-"""Which problems are searched with dual points, and what all parts of one share."""
+"""Which problems are searched with dual points, and the data that all parts of one share."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.row_prices import RowPrices, row_term
+from sparsemodel.certificates.arithmetic.dualised_rows import DualisedRows, row_term
 from sparsemodel.certificates.arithmetic.scaling import Scaling, scaling
 from sparsemodel.certificates.dual_bounds.gains import forced_units
 from sparsemodel.certificates.proving.dual.subproblem import held
 from sparsemodel.certificates.relaxation.from_files import Models
 from sparsemodel.certificates.relaxation.regulariser import objection
 from sparsemodel.certificates.statements.numbers import Rows, constraints_of
-from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
 from sparsemodel.interfaces import (
     BoolArray,
     Box,
@@ -28,7 +27,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics import RegressionObjective
 from sparsemodel.numerics.budget import eigenvalue_cost, products_cost
-from sparsemodel.numerics.minimisers.service import minimise_restricted
+from sparsemodel.numerics.minimisers.dispatch import minimise_restricted
 
 FEW = 2000
 """Supports up to which a problem is searched without being asked to: about a second."""
@@ -98,8 +97,8 @@ def _countable(form: SparseRegression) -> bool:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class World:
-    """What all parts of a problem share."""
+class SharedData:
+    """The data that all parts of a problem share."""
 
     form: SparseRegression
     """Scaled by powers of two, which is exact: a bound on it is one on the problem itself."""
@@ -113,26 +112,18 @@ class World:
     rows: Rows | None
     """The linear constraints of ``points``, where each part has slopes of its own for them."""
     models: Models = field(default_factory=Models)
-    """What was read of files."""
+    """Models of the data in files that were read."""
 
     @classmethod
-    def of(cls, form: SparseRegression, points: SparseRegression) -> World:
+    def of(cls, form: SparseRegression, points: SparseRegression) -> SharedData:
         """Choose the scaling."""
-        unit = form.sparsity.unit_of
-        if points.region is not None:
-            shifts, mine = ShiftColumns.find(form), ShiftColumns.find(points)
-            level = shifts and mine and Scaling(form, np.ones(form.sparsity.size), shifts)
-            if mine is not None and level is not None:
-                form, points = level.form, mine.apply(points)
-            objective = RegressionObjective(points)
-            ends = objective if form.region is not None else RegressionObjective(form)
-            return cls(form, level, objective, ends, unit, _rows_beside(form, points))
-        other = scaling(form)
-        if other is None:
-            objective = RegressionObjective(points)
-            return cls(form, None, objective, objective, unit, None)
-        scaled = RegressionObjective(other.apply(points))
-        return cls(other.form, other, scaled, scaled, unit, None)
+        unit, other = form.sparsity.unit_of, scaling(form, points)
+        if other is not None:
+            form, points = other.form, other.points
+        objective = RegressionObjective(points)
+        without = points.region is not None and form.region is None
+        ends = RegressionObjective(form) if without else objective
+        return cls(form, other, objective, ends, unit, _rows_beside(form, points))
 
     def minimum(
         self,
@@ -155,12 +146,12 @@ class World:
         return point if np.isfinite(point.value) else None
 
     @property
-    def apart(self) -> bool:
-        """Return whether coordinates have least sizes, with which parts differ by what is in."""
+    def semicontinuous(self) -> bool:
+        """Return whether coordinates have minimum sizes: parts differ by the units that are in."""
         return self.form.box is not None and self.form.box.least is not None
 
-    def with_least_sizes(self, units: IntArray) -> World:
-        """Return a world where ``units`` have at least their least sizes, and others none."""
+    def with_minimum_sizes(self, units: IntArray) -> SharedData:
+        """Return them with the minimum sizes of ``units`` in force, and none of others."""
         on = np.isin(self.unit, units)
 
         def apart(form: SparseRegression) -> SparseRegression:
@@ -183,7 +174,7 @@ def _rows_beside(form: SparseRegression, points: SparseRegression) -> Rows | Non
     """Return the constraints whose slopes are a term of ``form``, in the coordinates of both."""
     place = row_term(form)
     loss = None if place is None else form.terms[place].loss
-    if not isinstance(loss, RowPrices):
+    if not isinstance(loss, DualisedRows):
         return None
     rows = constraints_of(points)
     return rows if rows is None or loss.rows.norms else replace(rows, norms=())

@@ -1,4 +1,4 @@
-"""Selection of the largest entries: the projection onto sparse vectors."""
+"""Selection of the largest entries, as in the projection onto sparse vectors."""
 
 from __future__ import annotations
 
@@ -131,25 +131,13 @@ def _best_of_each(sets: IntArray, most: IntArray, scores: FloatArray) -> IntArra
     return np.sort(order[kept])
 
 
-def hard_threshold(x: FloatArray, k: int) -> FloatArray:
-    r"""Return :math:`H_k(x)`: the ``k`` entries of ``x`` largest in magnitude, zeros elsewhere.
-
-    Ties go to the lower index. For a :math:`K`-sparse :math:`x^\ast` and :math:`k \ge K`,
-    :math:`\|H_k(b) - x^\ast\| \le \sqrt\nu\, \|b - x^\ast\|` with
-    :func:`expansion` giving :math:`\nu` (Shen and Li, JMLR 2018, Theorem 1).
-    """
-    out = np.zeros_like(x)
-    keep = top_k(np.abs(x), k)
-    out[keep] = x[keep]
-    return out
-
-
 def expansion(size: int, k: int, sparsity: int) -> float:
     r"""Return :math:`\nu`: how much hard thresholding can stretch a squared distance.
 
     :math:`\nu = 1 + (\rho + \sqrt{(4 + \rho)\rho})/2` with
     :math:`\rho = \min(K, p-k) / (k - K + \min(K, p-k))`, for ``size`` = p, ``sparsity`` = K:
-    :math:`\|H_k(b) - x^\ast\|^2 \le \nu\, \|b - x^\ast\|^2`. Tight (Shen and Li, JMLR 2018,
+    :math:`\|H_k(b) - x^\ast\|^2 \le \nu\, \|b - x^\ast\|^2`, where :math:`H_k` keeps the ``k``
+    entries that are largest in magnitude. Tight (Shen and Li, JMLR 2018,
     Theorem 1); a ``b`` with ``r`` nonzeros is a vector of ``size`` = r (Remark 5).
 
     Examples

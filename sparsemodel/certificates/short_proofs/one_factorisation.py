@@ -16,18 +16,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf
 
 from sparsemodel.certificates.arithmetic.rounding import U, gamma
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
-from sparsemodel.certificates.short_proofs.part import balanced
+from sparsemodel.certificates.short_proofs.part import balanced, semidefinite
 from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
 
 _FREE = 1e-4
 """Share of its curvature that a coordinate which is always in gives away: its slope vanishes."""
 
 
-def bounded_at_once(
+def bound_by_one_factorisation(
     form: SparseRegression, q: Quadratic, x: FloatArray, allowed: float
 ) -> float | None:
     """Return a lower bound on all supports that is near to the objective at ``x``.
@@ -59,7 +58,8 @@ def bounded_at_once(
         return None
     free = sparsity.free
     curvature[free] = _FREE * diagonal[free]
-    if not _convex(q, moved - curvature, diagonal):
+    proved = np.all(diagonal > 0.0) and semidefinite(q.hessian, moved - curvature, 4.0 * diagonal)
+    if not proved:
         return None
     own, ends = curvature[inside], np.abs(x[inside])
     gains = np.square(sizes[inside] + own * ends) / (2.0 * own)
@@ -84,19 +84,3 @@ def _chosen(
     curvature = outside / (2.0 * level) + 1e-12 * diagonal
     curvature[inside] = 2.0 * (level - spare) * least
     return np.asarray(curvature)
-
-
-def _convex(q: Quadratic, moved: FloatArray, diagonal: FloatArray) -> bool:
-    """Return whether ``H + diag(moved)`` is proved positive semidefinite.
-
-    Cholesky's factorisation must succeed on the matrix less a margin for its rounding (Rump,
-    *Verification of positive definiteness*, BIT 46, 2006, Theorem 2.3), which is that of columns
-    scaled by powers of two to diagonals of at most two: such a scaling changes no digit of it.
-    """
-    size = diagonal.size
-    if not np.all(diagonal > 0.0):
-        return False
-    matrix = q.hessian.copy()
-    margin = 4.0 * (gamma(size + 32) + 8.0 * U * size) * size
-    matrix.flat[:: size + 1] += moved - margin * diagonal
-    return bool(dpotrf(matrix, lower=1, overwrite_a=1)[1] == 0)

@@ -29,7 +29,7 @@ from sparsemodel.modelling.expressions.objective_terms import (
 )
 from sparsemodel.modelling.expressions.variables import Variable
 
-StandIns: TypeAlias = tuple[tuple[Variable, Affine], ...]
+Definitions: TypeAlias = tuple[tuple[Variable, Affine], ...]
 """Each such variable with the expression that it stands for."""
 
 
@@ -40,10 +40,12 @@ class Elimination:
 
     objective: Objective
     constraints: tuple[Constraint, ...]
-    stand_ins: StandIns
+    definitions: Definitions
 
 
-def without_stand_ins(objective: Objective, constraints: tuple[Constraint, ...]) -> Elimination:
+def without_defined_variables(
+    objective: Objective, constraints: tuple[Constraint, ...]
+) -> Elimination:
     """Write expressions in the place of variables that an equality makes them stand for.
 
     A variable stands for an expression where it is alone, whole and a vector on one side of an
@@ -100,7 +102,7 @@ def _eliminated(here: Elimination, equality: LinearConstraint, piece: Piece) -> 
     return Elimination(
         Objective(tuple(terms), here.objective.constant),
         tuple(constraints),
-        (*here.stand_ins, (variable, meaning)),
+        (*here.definitions, (variable, meaning)),
     )
 
 
@@ -171,7 +173,7 @@ def _meant(part: Counted, variable: Variable, meaning: Affine) -> Counted | None
     return Counted(meaning, part.groups)
 
 
-def value_of_stand_in(meaning: Affine) -> FloatArray:
+def value_of_definition(meaning: Affine) -> FloatArray:
     """Return an expression at the values of its variables; rounding next to zero is zero."""
     parts: list[Any] = [piece.value for piece in meaning.pieces]
     if meaning.offset is not None:

@@ -1,4 +1,4 @@
-"""What certificates ask of stored rows besides predictions, taken from the same reading."""
+"""Fingerprints and column norms of files, computed while their rows are read for predictions."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from sparsemodel.designs import ChunkedDesign, StackedDesign
 from sparsemodel.interfaces import Design, FloatArray, IntArray
 
 
-def norms_of(squares: FloatArray, rows: int) -> FloatArray:
+def norm_bounds(squares: FloatArray, rows: int) -> FloatArray:
     """Return upper bounds on the norms of columns from computed sums of their squares."""
     # Squares of entries below 1e-154 underflow; the last term is more than they can hide.
     return np.asarray(np.sqrt(squares) * (1.0 + gamma(rows + 16)) + 1e-150 * np.sqrt(rows))
 
 
-def rows_read(design: Design, size: int) -> Iterator[tuple[slice, FloatArray]]:
+def rows_with_statistics(design: Design, size: int) -> Iterator[tuple[slice, FloatArray]]:
     """Yield about ``size`` rows at a time, from the first to the last.
 
-    After that the fingerprints and the column norms of files among them are remembered.
+    After the last, the fingerprints and the column norms of files among them are remembered.
     """
-    seen = [_Seen(index, block) for index, block in _files(design)]
+    statistics = [_Statistics(index, block) for index, block in _files(design)]
     for rows, entries in design.row_blocks(max(ROWS, size // ROWS * ROWS)):
-        for one in seen:
+        for one in statistics:
             one.add(entries)
         yield rows, entries
-    for one in seen:
+    for one in statistics:
         one.keep()
 
 
 def _files(design: Design) -> list[tuple[IntArray, ChunkedDesign]]:
-    """Return the files of which something is not known, with their columns."""
+    """Return the files whose fingerprint or norms are not known, with their columns."""
     blocks: tuple[tuple[IntArray, Design], ...] = ((np.arange(design.shape[1]), design),)
     if isinstance(design, StackedDesign):
         blocks = () if design.overlapping else design.blocks
@@ -48,7 +48,7 @@ def _files(design: Design) -> list[tuple[IntArray, ChunkedDesign]]:
 
 
 @final
-class _Seen:
+class _Statistics:
     """The fingerprint and the column norms of a file whose rows come in order."""
 
     def __init__(self, index: IntArray, design: ChunkedDesign) -> None:
@@ -56,16 +56,16 @@ class _Seen:
         self._digest, self._squares = Digest(design.shape), np.zeros(design.shape[1])
 
     def add(self, entries: FloatArray) -> None:
-        """Take in the next rows."""
+        """Add the next rows."""
         whole = self._index.size == entries.shape[1]
         own = entries if whole else entries[:, self._index]
         self._digest.add(own)
         self._squares += np.einsum("ij,ij->j", own, own)
 
     def keep(self) -> None:
-        """Remember what all rows have come to, unless the file changed while it was read."""
+        """Remember the fingerprint and the norms, unless the file changed while it was read."""
         if self._design.stamp != self._stamp:
             return
-        norms = norms_of(self._squares, self._design.shape[0])
+        norms = norm_bounds(self._squares, self._design.shape[0])
         remembered(self._design, "fingerprint", self._digest.text)
         read_once(self._design, "norms", None, lambda: (norms,))

@@ -1,4 +1,4 @@
-"""A squared loss with a limit on the number of units: the part that a short proof begins with."""
+"""The root node of a short proof: a squared loss with a limit on the number of units."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SLIGHT = 1e-6
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Whole:
-    """All supports of a problem, and how its coordinates are scaled."""
+class RootNode:
+    """The part with all supports of a problem, and how its coordinates are scaled."""
 
     form: SparseRegression
     quadratic: Quadratic
@@ -28,7 +28,7 @@ class Whole:
     part: Part
 
     @classmethod
-    def of(cls, form: SparseRegression, q: Quadratic) -> Whole | None:
+    def of(cls, form: SparseRegression, q: Quadratic) -> RootNode | None:
         """Return it, with the quadratic of ``form``; None for dependent or tiny columns.
 
         Errors of the computed matrix and slopes lower the diagonal and the constant, as for

@@ -12,13 +12,13 @@ import numpy as np
 from sparsemodel.compiler.choice.dispatch import make_plan
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.compiler.plans.plan import Plan
-from sparsemodel.driver import Looked, LowerBound, Outcome, RunOptions, run
+from sparsemodel.driver import FoundBound, LowerBound, Outcome, RunOptions, run
 from sparsemodel.interfaces import Backend, DataError
 from sparsemodel.loading import uninterrupted
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
-from sparsemodel.modelling.results.failures import answering
-from sparsemodel.modelling.results.fitted import Use
+from sparsemodel.modelling.results.failures import computation
+from sparsemodel.modelling.results.fitted import ModelContext
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.reporting.solve_log import solve_log
 
@@ -28,10 +28,10 @@ _SAME = 1e-9
 """Relative difference of two values of one point on the same data, at most."""
 
 _LOOK = 10.0
-"""Seconds after which a look for a bound ends, if sizes have not ended it: few look that long."""
+"""Seconds after which the search for a bound ends, if sizes have not ended it: few take so long."""
 
 
-def solved(
+def run_plan(
     reading: Reading,
     compiled: CompiledProblem,
     options: RunOptions,
@@ -58,11 +58,11 @@ def solved(
         "solve": time.perf_counter() - ready,
         "total": time.perf_counter() - began,
     }
-    found = packaged(reading, compiled, outcome, plan, timings, facts.passes - known)
+    found = make_solution(reading, compiled, outcome, plan, timings, facts.passes - known)
     return outcome, with_readings(found, compiled, read)
 
 
-def packaged(
+def make_solution(
     reading: Reading,
     compiled: CompiledProblem,
     outcome: Outcome,
@@ -75,9 +75,9 @@ def packaged(
     ran = [end.label for end in outcome.stages if not end.skipped]
     answer = compiled.answer(outcome.x)
     backend = " + ".join(ran or [stage.label for stage in plan.stages])
-    known, look = outcome.bound, None
+    known, search = outcome.bound, None
     if compiled.at_hand:
-        look = partial(_looked, compiled, outcome, backend, _LOOK)
+        search = partial(_found_bound, compiled, outcome, backend, _LOOK)
     else:  # data that are read later may have changed
         known = max(known, compiled.free_bound(outcome))
     return Solution(
@@ -89,13 +89,13 @@ def packaged(
         history=outcome.history,
         timings=timings,
         passes=outcome.passes + analysed,
-        lower=LowerBound(known, outcome.optimal, look),
+        lower=LowerBound(known, outcome.optimal, search),
         notes=(*outcome.notes, *compiled.notes(outcome)),
         nodes=compiled.nodes,
         counts=compiled.counts,
         chosen=_chosen(compiled, outcome),
         units=compiled.form.cardinality.units + compiled.form.cardinality.forced_units,
-        use=Use.of(reading, compiled, outcome.x),
+        use=ModelContext.of(reading, compiled, outcome.x),
     )
 
 
@@ -104,33 +104,35 @@ def _chosen(compiled: CompiledProblem, outcome: Outcome) -> int:
     return sparsity.count(outcome.x) + sparsity.forced_units
 
 
-def loaded() -> None:
+def import_certificates() -> None:
     """Import what certificates and proofs need: before a solve takes all the time there is."""
     with uninterrupted():
         import sparsemodel.certificates.precision_matrices.proving.proof_of_graph
         import sparsemodel.certificates.proving.prove  # noqa: F401
 
 
-def _looked(compiled: CompiledProblem, outcome: Outcome, backend: str, seconds: float) -> Looked:
+def _found_bound(
+    compiled: CompiledProblem, outcome: Outcome, backend: str, seconds: float
+) -> FoundBound:
     """Return the best bound that costs little, and whether it proves the outcome optimal.
 
     None, ``-inf``, where ``certify()`` would raise an error about the data, and where they have
     changed since: the point has another value then.
     """
-    loaded()
+    import_certificates()
     from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
 
     try:
-        with answering("Looking for a bound"):
-            found = compiled.look(outcome, backend, seconds)
+        with computation("Looking for a bound"):
+            found = compiled.search_bound(outcome, backend, seconds)
     except DataError:
-        return Looked(-np.inf, False)
+        return FoundBound(-np.inf, False)
     own = [c for c in found if np.array_equal(c.x, outcome.x)]
     alike = max(abs(own[0].value), abs(outcome.value))
     if abs(own[0].value - outcome.value) > _SAME * alike:
-        return Looked(-np.inf, False)
+        return FoundBound(-np.inf, False)
     best = min(c.value for c in found)
-    return Looked(
+    return FoundBound(
         max(c.bound for c in found if c.claim.optimal or c in own),
         any(c.claim.optimal for c in own),
         best if outcome.value - best > OPTIMAL_GAP * alike else np.inf,
@@ -148,7 +150,7 @@ def with_readings(found: T, compiled: CompiledProblem, before: int | None) -> T:
     return cast("T", replace(counted, readings=(read - before) / held, bytes_read=read - before))
 
 
-def improved(
+def improved_solution(
     reading: Reading,
     compiled: CompiledProblem,
     outcome: Outcome,
@@ -164,5 +166,5 @@ def improved(
         backend=f"{last.backend} + branch and bound",
         lower=lower,
         notes=(*last.notes, "the proof found a better point than the solver"),
-        use=Use.of(reading, compiled, outcome.x),
+        use=ModelContext.of(reading, compiled, outcome.x),
     )

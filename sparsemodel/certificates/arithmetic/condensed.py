@@ -54,41 +54,41 @@ Fingerprints = list[list[tuple[IntArray, str]]]
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Survey:
-    """A problem and a point, with the forms that say the same from less data."""
+class CertifiedProblem:
+    """The problem and the point of a certificate, and the forms that bounds are proved on."""
 
     form: SparseRegression
     at_point: Primal
-    below: SparseRegression
-    """Its objective is nowhere above that of ``form``: what bounds are sought and proved on."""
-    beside: SparseRegression
-    """Its objective is that of ``form`` up to rounding: what first-order facts are about."""
+    minorant: SparseRegression
+    """Its objective is nowhere above that of ``form``: bounds are sought and proved on it."""
+    equivalent: SparseRegression
+    """Its objective is that of ``form`` up to rounding: first-order facts are about it."""
     fingerprints: Fingerprints | None = None
     """Of the blocks of every term, where they came with the reading."""
-    spare: float = 0.0
-    """What bounds on ``below`` are stated lower by, so that a check of the rows proves them too."""
+    margin: float = 0.0
+    """Subtracted from bounds on ``minorant``, so that a check on the rows proves them too."""
     multipliers: Multipliers | None = None
-    """With which ``below`` has the linear constraints in its objective."""
+    """Of the linear constraints that ``minorant`` has in its objective."""
 
     @property
     def condensed(self) -> bool:
         """Return whether bounds rest on sums of products in the place of rows."""
-        return self.beside is not self.form
+        return self.equivalent is not self.form
 
     @property
     def points(self) -> SparseRegression:
         """Return the problem with all constraints: what points are sought for."""
-        return self.below if self.multipliers is None else self.form
+        return self.minorant if self.multipliers is None else self.form
 
     @property
-    def priced(self) -> SparseRegression | None:
-        """Return the problem whose constraints ``below`` has in its objective; None without any."""
+    def undualised(self) -> SparseRegression | None:
+        """Return the problem whose constraints ``minorant`` has in its objective, or None."""
         return None if self.multipliers is None else self.form
 
     @property
     def terms(self) -> SparseRegression:
         """Return the problem whose terms the dual points of a witness belong to."""
-        return self.form if self.multipliers is None else self.below
+        return self.form if self.multipliers is None else self.minorant
 
     @property
     def highest(self) -> float:
@@ -100,24 +100,24 @@ class Survey:
         return at.upper if self.multipliers is None else at.value - 2.0 * at.allowance
 
     def ceiling(self, x: FloatArray) -> float:
-        """Return what no bound can exceed: the objective at ``x``, also with what is priced.
+        """Return what no bound can exceed: the larger objective of both forms at ``x``.
 
-        The two differ by what ``x`` breaks linear constraints by.
+        They differ by the amount by which ``x`` breaks linear constraints.
         """
         upper = self.at_point.upper
-        return upper if self.multipliers is None else max(upper, primal(self.below, x).upper)
+        return upper if self.multipliers is None else max(upper, primal(self.minorant, x).upper)
 
-    def at(self, x: FloatArray) -> Survey:
+    def at(self, x: FloatArray) -> CertifiedProblem:
         """Return the same at another point."""
         return replace(self, at_point=primal(self.form, x))
 
     def portable(self, witness: Witness) -> Witness:
-        """Return a witness found on ``below`` as one for the data: the gradient at its point."""
+        """Return a witness found on ``minorant`` as one for the data: the gradient at its point."""
         if not self.condensed or not witness.duals:
             return witness
         at = witness.at
         if at is None:
-            term, dual = self.below.terms[0], witness.duals[0]
+            term, dual = self.minorant.terms[0], witness.duals[0]
             if dual is None:
                 return witness
             entries = term.design.to_array()
@@ -131,13 +131,13 @@ class Survey:
     def _balanced(self, at: FloatArray) -> FloatArray:
         """Return a point nearby where slopes that have to vanish do so on the data.
 
-        On ``below``, whose squares are smaller, what is left of them lowers the bound that is
+        On ``minorant``, whose squares are smaller, what is left of them lowers the bound that is
         stated. At a point where they vanish there, rows would prove less than that bound.
         """
         index = unbounded_coordinates(self.form)
         if not index.size:
             return at
-        term, out = self.beside.terms[0], at.copy()
+        term, out = self.equivalent.terms[0], at.copy()
         entries, roots = term.design.to_array(), np.sqrt(term.weights)
         columns = roots[:, None] * entries[:, index]
         off = roots * (entries @ at - term.target)
@@ -147,18 +147,18 @@ class Survey:
         return out
 
 
-def plain_survey(form: SparseRegression, x: FloatArray) -> Survey:
-    """Return what is found without sums of products."""
-    return Survey(form, primal(form, x), form, form)
+def uncondensed(form: SparseRegression, x: FloatArray) -> CertifiedProblem:
+    """Return the problem without sums of products: bounds are proved on ``form`` itself."""
+    return CertifiedProblem(form, primal(form, x), form, form)
 
 
-def survey(form: SparseRegression, x: FloatArray) -> Survey:
-    """Return what certificates about ``x`` need to know of the data; one reading, or none.
+def condensed(form: SparseRegression, x: FloatArray) -> CertifiedProblem:
+    """Return the problem of a certificate about ``x``, from at most one reading of the data.
 
-    Where sums of products are no help or cannot be trusted, the forms are all ``form`` itself.
+    If sums of products do not help or cannot be trusted, its forms are all ``form`` itself.
     """
     if not _applies(form):
-        return plain_survey(form, x)
+        return uncondensed(form, x)
     known = _known(form)
     if x.tobytes() not in known:
         known |= _read(form, x, known)
@@ -166,15 +166,15 @@ def survey(form: SparseRegression, x: FloatArray) -> Survey:
     if "forms" not in known:
         known["forms"] = _forms(known["moments"], _sums(form.terms))
     rows = known["forms"]
-    whole = Survey(form, at_point, form, form, known["fingerprints"])
+    whole = CertifiedProblem(form, at_point, form, form, known["fingerprints"])
     if rows is None:
         return whole
-    below, beside = (replace(form, terms=(term,)) for term in rows)
-    spare = _ROUNDINGS * U * _size(known["moments"], x)
-    lost = at_point.value - primal(below, x).value + spare
+    minorant, equivalent = (replace(form, terms=(term,)) for term in rows)
+    margin = _ROUNDINGS * U * _size(known["moments"], x)
+    lost = at_point.value - primal(minorant, x).value + margin
     if not lost <= _LOST * abs(at_point.value - form.constant):
         return whole
-    return Survey(form, at_point, below, beside, known["fingerprints"], spare)
+    return CertifiedProblem(form, at_point, minorant, equivalent, known["fingerprints"], margin)
 
 
 def _applies(form: SparseRegression) -> bool:
