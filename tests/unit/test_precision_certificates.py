@@ -121,6 +121,22 @@ def test_an_active_bound_has_a_dual_point_of_its_own(tmp_path: Path) -> None:
     assert verify(path, declared(X, 5, lambda omega: omega << 2.0).form)
 
 
+def test_forbidden_edges_have_multipliers_where_a_bound_is_active(tmp_path: Path) -> None:
+    omega = sm.Variable((4, 4), symmetric=True)
+    X = np.random.default_rng(42).standard_normal((6, 4))
+    problem = sm.Problem(
+        sm.minimize(sm.gaussian_nll(omega, data=X)),
+        [sm.card(sm.offdiag(omega)) <= 4, omega << 1.5, sm.forbidden_edges(omega, [(0, 2)])],
+    )
+    certificate = problem.certify()
+    assert certificate.active == ("the upper eigenvalue bound 1.5",)
+    assert certificate.restricted_gap < 1e-8
+    path = certificate.save(tmp_path / "graph.json")
+    assert verify(path, problem.form)
+    np.savez(tmp_path / "X.npz", X=X)
+    assert check([str(path), str(tmp_path / "X.npz")]) == 0
+
+
 def test_other_data_and_other_models_are_refused(certified) -> None:
     _, certificate = certified
     names = list("abcdef")

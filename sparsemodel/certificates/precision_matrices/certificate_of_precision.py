@@ -16,7 +16,6 @@ from sparsemodel.certificates.statements.frame import SearchedCertificate
 from sparsemodel.certificates.statements.numbers import edges_of
 from sparsemodel.documents.document import Bar, Bars
 from sparsemodel.documents.numbers import number, percent, side_by_side
-from sparsemodel.interfaces import FloatArray
 from sparsemodel.interfaces.precision import AnyPrecision, JointPrecision
 
 STATIONARY_NATS = 1e-6
@@ -284,13 +283,9 @@ class PrecisionCertificate(SearchedCertificate):
                 return f"line 'edges[{i}].names' says {edge.names}, and 'problem' another."
             if len(edge.correlations) != m:
                 return f"line 'edges[{i}].others' does not fit {m} matrices."
-        w = self.witness
-        arrays: dict[str, FloatArray | None] = {"final": w.final, "restricted": w.restricted}
-        arrays |= {f"enclosing[{i}]": U for i, U in enumerate(w.enclosing)}
-        for line, array in arrays.items():
-            shaped = self.x.ndim == 1 if m == 1 else self.x.shape[1:] == (m,)
-            if not shaped or (array is not None and array.shape != self.x.shape):
-                return f"line 'witness.{line}' does not fit a matrix with entries {self.x.shape}."
+        line = self.witness.misfit(self.x.shape, p.order)
+        if line or self.x.shape[1:] != (() if m == 1 else (m,)):
+            return f"line 'witness.{line or 'x'}' does not fit {m} matrices of order {p.order}."
         return ""
 
     @rejects_unknown_arguments

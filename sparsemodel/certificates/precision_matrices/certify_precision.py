@@ -216,10 +216,12 @@ def restricted_nats(form: SparsePrecision, at: Evaluated, dual: FloatArray | Non
     A symmetric matrix that equals ``S`` on the support is dual feasible; off the support it is
     that of ``dual``, or the inverse of the point's matrix.
     """
-    if dual is None:
-        B = at.factor.inverse.copy()
-    else:
+    B = at.factor.inverse.copy()
+    if dual is not None and dual.size == form.rows.size:
         B = form.matrix(dual)
+    elif dual is not None:
+        rows, cols = np.triu_indices(form.order)
+        B[rows, cols] = B[cols, rows] = dual
     rows, cols = form.rows[at.support], form.cols[at.support]
     B[rows, cols] = B[cols, rows] = form.covariance[rows, cols]
     best = spectral_infimum(eigenvalues(B) - rounding(B), form.alpha, form.beta)
@@ -312,12 +314,19 @@ def _restricted(form: AnyPrecision, at: Point, left: Budget) -> tuple[float, Flo
         return best, None
     duals = np.stack(
         [
-            part.entries(one.factor.inverse) if dual is None else dual
+            dual_entries(part, one.factor.inverse) if dual is None else dual
             for (part, one), (_, dual) in zip(pairs, found, strict=True)
         ],
         axis=1,
-    ).reshape(form.shape)
+    )
+    duals = duals if len(form.shape) > 1 else duals[:, 0]
     return restricted_bound(form, at, duals), duals
+
+
+def dual_entries(form: SparsePrecision, dual: FloatArray) -> FloatArray:
+    """Return the entries of a dual matrix: forbidden edges have no coordinates, but multipliers."""
+    entries: FloatArray = dual[np.triu_indices(form.order)]
+    return entries
 
 
 def restricted_bound(form: AnyPrecision, at: Point, duals: FloatArray | None) -> float:
@@ -356,6 +365,6 @@ def _restricted_part(
     except KeyboardInterrupt:
         left.interrupt()
         return best, None
-    dual = form.entries(result.dual)
+    dual = dual_entries(form, result.dual)
     found = restricted_nats(form, at, dual)
     return (found, dual) if found > best else (best, None)

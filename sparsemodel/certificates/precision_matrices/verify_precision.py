@@ -201,8 +201,11 @@ def check_shapes(c: PrecisionCertificate, form: AnyPrecision) -> None:
         *((f"enclosing[{i}]", U) for i, U in enumerate(c.witness.enclosing)),
     ]
     for line, vector in vectors:
-        if vector is not None and (vector.shape != form.shape or not np.all(np.isfinite(vector))):
-            shape = " x ".join(map(str, form.shape))
+        shapes = [form.shape]
+        if line == "restricted":  # of all entries where edges are forbidden
+            shapes.append((form.order * (form.order + 1) // 2, *form.shape[1:]))
+        if vector is not None and (vector.shape not in shapes or not np.all(np.isfinite(vector))):
+            shape = " x ".join(map(str, shapes[-1]))
             raise CertificateError(f"line 'witness.{line}' must hold {shape} finite numbers.")
     mu, level, m = c.witness.modulus, c.witness.level, len(form.parts)
     moduli, rounds = c.witness.moduli, len(c.witness.enclosing) + 1

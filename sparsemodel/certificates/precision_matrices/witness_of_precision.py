@@ -59,6 +59,19 @@ class PrecisionWitness:
             moduli=tuple(float(mu) for each in moduli for mu in each),
         )
 
+    def misfit(self, shape: tuple[int, ...], order: int) -> str:
+        """Return what does not fit matrices with entries of that shape; "" where all does.
+
+        Where edges are forbidden, the dual point for the support is one of all entries.
+        """
+        every = (order * (order + 1) // 2, *shape[1:])
+        if self.restricted is not None and self.restricted.shape not in (shape, every):
+            return "restricted"
+        arrays = {"final": self.final} | {
+            f"enclosing[{i}]": U for i, U in enumerate(self.enclosing)
+        }
+        return next((line for line, U in arrays.items() if U.shape != shape), "")
+
     def units_of(self, m: int) -> list[tuple[int, ...] | None]:
         """Return the units of each of ``m`` matrices."""
         if self.units is None:

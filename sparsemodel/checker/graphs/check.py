@@ -164,11 +164,16 @@ def _bounds(
         top = most / weight
         nats = searched(graphs[0], top + 16.0 * UNIT * abs(top), tree)
         best = max(best, summed(graphs, [nats], -1.0))
-    given = files.array(witness["restricted"]) is not None
-    duals = columns(graphs, witness["restricted"]) if given else [None] * len(graphs)
+    given = files.array(witness["restricted"])
+    whole = (
+        graphs
+        if given is None or len(given) == len(pattern)
+        else [g.everything()[0] for g in graphs]
+    )
+    duals = [None] * len(graphs) if given is None else columns(whole, witness["restricted"])
     within = []
-    for g, omega, own in zip(graphs, omegas, duals, strict=True):
-        B = np.linalg.inv(omega) if own is None else g.matrix(own)
+    for g, omega, other, own in zip(graphs, omegas, whole, duals, strict=True):
+        B = np.linalg.inv(omega) if own is None else other.matrix(own)
         on = pattern | ~g.counted
         rows, cols = g.rows[on], g.cols[on]
         B = 0.5 * (B + B.T)
