@@ -81,8 +81,8 @@ def _refereed(
 
 _SPENT = "seconds of the processor"
 _LONG = 5.0
-"""Above that an everyday test is named at the end. The first that needs a kernel may compile it, and is no
-failure; another belongs on a smaller problem, or among the slow tests."""
+"""Above that an everyday test is named at the end. One that had to compile a kernel is no mistake;
+another belongs on a smaller problem, or among the slow tests."""
 
 
 def _spent() -> float:
@@ -90,7 +90,7 @@ def _spent() -> float:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     began = _spent()
     try:
         return (yield)
