@@ -14,8 +14,8 @@ import numpy as np
 from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.designs.chunked import ChunkedDesign
 from sparsemodel.designs.dense import DenseDesign
-from sparsemodel.designs.elsewhere.foreign import ForeignDesign, is_foreign
 from sparsemodel.designs.operator import OperatorDesign
+from sparsemodel.designs.remote.foreign import ForeignDesign, is_foreign
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.designs.tables.encoding import Encoding, Missing, fields_of
 from sparsemodel.designs.tables.formulas import Formula
@@ -224,7 +224,7 @@ def _distributed(array: Any, where: str, names: tuple[str, ...] | None = None) -
         import dask.delayed  # noqa: F401
     except ImportError as error:
         raise _dask_is_missing(where, error) from error
-    from sparsemodel.designs.elsewhere.distributed import DistributedDesign
+    from sparsemodel.designs.remote.distributed import DistributedDesign
 
     _check_shape(array.shape, where)
     _check_kind(array.dtype, where)

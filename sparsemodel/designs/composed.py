@@ -8,8 +8,8 @@ from typing import final
 import numpy as np
 
 from sparsemodel.designs.dense import DenseDesign
-from sparsemodel.designs.elsewhere import grams
-from sparsemodel.designs.elsewhere.foreign import ForeignDesign, is_elsewhere
+from sparsemodel.designs.remote import grams
+from sparsemodel.designs.remote.foreign import ForeignDesign, is_remote
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray
 from sparsemodel.interfaces.numeric import known_sum, rowwise, viewed
@@ -127,7 +127,7 @@ class StackedDesign(Design):
         return grams.gram_of_blocks(self._blocks, self._p, h)
 
     def gram_rows(self, rows: IntArray, h: FloatArray | None = None) -> FloatArray:
-        if is_elsewhere(self):
+        if is_remote(self):
             return grams.rows_of_blocks(self._blocks, self._p, rows, h)
         return super().gram_rows(rows, h)
 

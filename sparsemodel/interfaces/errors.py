@@ -81,13 +81,13 @@ class NameHints:
 
     __slots__ = ()
 
-    _elsewhere: ClassVar[dict[str, str]] = {}
+    _hints_by_name: ClassVar[dict[str, str]] = {}
     """What to write, by the name that is missing."""
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            hint = self._elsewhere.get(name)
+            hint = self._hints_by_name.get(name)
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}"
                 + (f": {hint}" if hint else ""),

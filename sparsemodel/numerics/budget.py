@@ -124,8 +124,8 @@ def sharing(parts: int) -> AbstractContextManager[Budget]:
 
 
 @contextmanager
-def in_any_case() -> Iterator[None]:
-    """Let what runs inside take its time: a few solves that make points of what was found."""
+def without_deadline() -> Iterator[None]:
+    """Run what is inside without a deadline: a few solves that make points of what was found."""
     token = _BUDGET.set(None)
     try:
         yield

@@ -33,7 +33,7 @@ class PathPoint:
     k: int
     x: FloatArray
     value: float
-    """The objective; without a price until :func:`charged` has added it."""
+    """The objective; without a price until :func:`with_prices` has added it."""
 
 
 class PathResult(NamedTuple):
@@ -54,7 +54,7 @@ class PathResult(NamedTuple):
         return self
 
 
-def with_fewer(ks: Sequence[int], form: Form) -> Sequence[int]:
+def sizes_to_follow(ks: Sequence[int], form: Form) -> Sequence[int]:
     """Return the limits to follow for those in ``ks``: with a price, fewer units may be best."""
     sparsity = form.cardinality
     if sparsity.price == 0.0:
@@ -63,7 +63,7 @@ def with_fewer(ks: Sequence[int], form: Form) -> Sequence[int]:
     return range(least, max(ks) + 1)
 
 
-def charged(path: PathResult, sparsity: Cardinality, ks: Sequence[int]) -> PathResult:
+def with_prices(path: PathResult, sparsity: Cardinality, ks: Sequence[int]) -> PathResult:
     """Return the points at ``ks`` with the price of every unit in the objective, as declared.
 
     What a unit more is worth may be less than its price: then the point with fewer stays, so that

@@ -33,7 +33,7 @@ from sparsemodel.numerics import (
     quadratic_of,
     searched_along,
 )
-from sparsemodel.numerics.budget import budget, in_any_case
+from sparsemodel.numerics.budget import budget, without_deadline
 from sparsemodel.numerics.minimisers.unboundedness import check_attained
 from sparsemodel.progress import report
 from sparsemodel.selection.path import PathPoint, PathResult, Search
@@ -168,7 +168,7 @@ def _beamed(
         if not beam.reached:
             raise
         stop = Stop.INTERRUPTED
-    with in_any_case():
+    with without_deadline():
         points = [restricted(objective, objective.origin().support, objective.origin())]
         reached = min(beam.reached, most)
         for size in range(1, reached + 1):

@@ -18,7 +18,7 @@ from sparsemodel.designs.tables.labels import check_rows, labels_of
 from sparsemodel.interfaces import BoolArray, DataFit, FloatArray
 from sparsemodel.modelling.expressions.values import refuse_fields
 from sparsemodel.sklearn._declared import Declared, predict_linear, seed_of
-from sparsemodel.sklearn._elsewhere import ATTRIBUTES, check_parameters, rejects_unknown_parameters
+from sparsemodel.sklearn._hints import ATTRIBUTES, check_parameters, rejects_unknown_parameters
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate

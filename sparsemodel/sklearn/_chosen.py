@@ -34,7 +34,7 @@ from sparsemodel.sklearn._declared import (
     predict_linear,
     splitter,
 )
-from sparsemodel.sklearn._elsewhere import rejects_unknown_parameters
+from sparsemodel.sklearn._hints import rejects_unknown_parameters
 
 RIDGES = (1e-3, 0.1, 1.0)
 """The ridges that are tried unless others are given."""

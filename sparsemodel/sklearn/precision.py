@@ -36,7 +36,7 @@ from sparsemodel.modelling import (
 from sparsemodel.selection.choice import at_the_end, chosen_cell
 from sparsemodel.sklearn._chosen import between, usual_ks
 from sparsemodel.sklearn._declared import candidates_of, seed_of, splitter
-from sparsemodel.sklearn._elsewhere import check_parameters, rejects_unknown_parameters
+from sparsemodel.sklearn._hints import check_parameters, rejects_unknown_parameters
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import PrecisionCertificate

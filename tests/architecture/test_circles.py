@@ -40,7 +40,7 @@ LAZY = {
     "cvx": "CVXPY is optional, and slow to load",
     "datasets.archive": "names of data sets are read without the code that opens archives",
     "documents": "a certificate is written in one format at a time",
-    "designs.elsewhere.distributed": "for Dask's arrays alone",
+    "designs.remote.distributed": "for Dask's arrays alone",
     "modelling.expressions.symbolic": "the package hands out its names lazily; this is an error",
     "numerics.objectives.distributed": "for Dask's arrays alone",
     "numerics.precision": "a regression needs no kernel of precision matrices",

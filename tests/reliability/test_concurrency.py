@@ -13,7 +13,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates.arithmetic.readings import remembered
 from sparsemodel.designs import DenseDesign
-from sparsemodel.designs.elsewhere.columns import ReadColumns
+from sparsemodel.designs.remote.columns import ReadColumns
 
 # The paths are short, and their ends are chosen.
 pytestmark = pytest.mark.filterwarnings("ignore:bic chooses")
@@ -85,7 +85,7 @@ def test_threads_share_what_was_read(tmp_path, monkeypatch):
 
 
 def test_columns_that_two_threads_read_are_kept_once(monkeypatch):
-    monkeypatch.setattr("sparsemodel.designs.elsewhere.columns.KEPT_BYTES", 20 * 8)
+    monkeypatch.setattr("sparsemodel.designs.remote.columns.KEPT_BYTES", 20 * 8)
     entries = np.arange(80.0)[None, :]
     nothing = np.zeros(0, dtype=np.intp)
     first_columns: list[int] = []

@@ -18,9 +18,9 @@ from sparsemodel.testing.designs import EXACT, run_design_suite
 da = pytest.importorskip("dask.array")
 Client = pytest.importorskip("distributed").Client
 
-from sparsemodel.designs.elsewhere import columns, workers  # noqa: E402
-from sparsemodel.designs.elsewhere.distributed import DistributedDesign  # noqa: E402
-from sparsemodel.designs.elsewhere.workers import worker_count  # noqa: E402
+from sparsemodel.designs.remote import columns, workers  # noqa: E402
+from sparsemodel.designs.remote.distributed import DistributedDesign  # noqa: E402
+from sparsemodel.designs.remote.workers import worker_count  # noqa: E402
 from sparsemodel.numerics.objectives import distributed  # noqa: E402
 from sparsemodel.numerics.objectives.distributed import DistributedObjective  # noqa: E402
 

@@ -18,7 +18,7 @@ from sparsemodel.designs import (
     StackedDesign,
     TransformedDesign,
 )
-from sparsemodel.designs.elsewhere import foreign
+from sparsemodel.designs.remote import foreign
 from sparsemodel.interfaces import Access, CertificateError, DataError, DataTypeError, Design
 from sparsemodel.numerics.objectives.hessians import weighted_gram
 from sparsemodel.testing.designs import DESIGN_CHECKS, EXACT, run_design_suite

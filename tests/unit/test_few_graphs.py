@@ -88,3 +88,11 @@ def test_many_graphs_are_searched() -> None:
     assert posed(0, 6, 20, 7).plan().outline.startswith("precision_swap")
     assert posed(0, 30, 40, 1).plan().outline.startswith("precision_swap")
     assert _graphs(posed(0, 5, 20, 2, matrices=2).form) == 360
+
+
+def test_graphs_with_singular_hessians_are_minimised_on_one_by_one() -> None:
+    x = np.array([1.2652e6, -1.5672e4, 7.5646e6, -138.36])
+    omega = sm.Variable((4, 4), symmetric=True)
+    nll = sm.gaussian_nll(omega, np.outer(x, x))
+    problem = sm.Problem(sm.minimize(nll), sm.card(sm.offdiag(omega)) <= 10)
+    assert problem.solve().value == pytest.approx(best_one_by_one(problem.form), abs=1e-3)

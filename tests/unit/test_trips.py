@@ -9,7 +9,7 @@ import sparsemodel as sm
 
 da = pytest.importorskip("dask.array")
 
-from sparsemodel.designs.elsewhere import columns, workers  # noqa: E402
+from sparsemodel.designs.remote import columns, workers  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -25,6 +25,9 @@ _REDUCED, _LEAST = 0.05, 1e-9
 """To what share of themselves weights of barriers fall in a stage, and to what in the end."""
 _ACCURACY = 1e-7
 """Nats up to which graphs are as good as the best."""
+_SHARE = 1e7
+"""A diagonal entry over what the others leave of it, whose square is the condition of the Hessian.
+Steps and decrements are known up to there; beyond, each pattern is minimised on by itself."""
 _LARGEST = 4e10
 """A precision in units of the inverse variance beyond which no optimum is looked for."""
 
@@ -88,7 +91,8 @@ class _Fits:
         # On the central path two barriers of order p leave 2 p mu; near to it hardly more.
         central = np.isfinite(value) & (decrement <= self._mu)
         lower = np.where(central, value - 3.0 * form.order * self._mu, -np.inf)
-        self.lower[going] = np.maximum(self.lower[going], lower)
+        lower = np.maximum(self.lower[going], lower)
+        self.lower[going] = np.where(lower <= self.upper[going], lower, -np.inf)
         return True
 
     def _minimised(self, going: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -120,7 +124,15 @@ class _Fits:
             left = left[~ended]
             if not left.size:
                 break
-        return self._likelihood(going, self._x[going]), decrement
+        singular = self._singular(going)
+        decrement[singular] = np.inf
+        return np.where(singular, np.inf, self._likelihood(going, self._x[going])), decrement
+
+    def _singular(self, at: IntArray) -> BoolArray:
+        """Return where the Hessian has no inverse that is known."""
+        omega = self._matrices(at, self._x[at])
+        shares = np.einsum("bii->bi", omega) * np.einsum("bii->bi", np.linalg.inv(omega))
+        return np.asarray(~np.all((shares > 0.0) & (shares < _SHARE), axis=1))
 
     def _escaped(self, at: IntArray) -> BoolArray:
         """Return where points without barriers are beyond all that is looked for."""

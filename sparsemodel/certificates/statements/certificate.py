@@ -233,7 +233,7 @@ class Certificate(SearchedCertificate):
         if self.claim is Claim.WITHIN_GAP and self.relative_gap >= 1.0 and loose:
             rows.append(("raised by", _RAISED_BY))
         if known and self.proof is None and "order" in (self.problem.numbers or {}):
-            rows.append(("of it left out", "that entries are nonzero only beside others"))
+            rows.append(("ignored by it", "that entries are nonzero only together with others"))
         return [
             *rows,
             ("objective at zero", number(self.null_value)),

@@ -95,7 +95,7 @@ class CertificateFrame(Documented, NameHints):
     with the given float64 data: rounding allowances are on the safe side in each.
     """
 
-    _elsewhere: ClassVar = ELSEWHERE
+    _hints_by_name: ClassVar = ELSEWHERE
     FORMAT: ClassVar[str]
     """Name of the kind in the line ``format`` of files."""
     LINES: ClassVar[tuple[str, ...]]

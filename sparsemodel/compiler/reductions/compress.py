@@ -17,7 +17,7 @@ from sparsemodel.designs import (
     StackedDesign,
     TransformedDesign,
 )
-from sparsemodel.designs.elsewhere.distributed import DistributedDesign
+from sparsemodel.designs.remote.distributed import DistributedDesign
 from sparsemodel.interfaces import Design, FloatArray, SparseRegression, Term
 from sparsemodel.losses import SquaredLoss
 from sparsemodel.numerics.budget import cholesky_cost, gram_cost

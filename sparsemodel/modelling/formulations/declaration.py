@@ -31,7 +31,7 @@ _SOLUTION = "its solution has it: problem.solve().{}"
 class Declaration(NameHints):
     """What a problem is made of, and what is known of it before anything is solved."""
 
-    _elsewhere: ClassVar = {
+    _hints_by_name: ClassVar = {
         **dict.fromkeys(("objective", "fun", "opt_val"), "write .goal, or .value for the number"),
         **{name: _SOLUTION.format(name) for name in ("bound", "gap", "support", "summary")},
         **dict.fromkeys(("coef_", "params"), _SOLUTION.format("coefficients")),

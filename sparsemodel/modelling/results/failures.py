@@ -53,8 +53,8 @@ def computation(what: str) -> Iterator[None]:
         ) from error
 
 
-def asked(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return what makes a method answer so, and refuse options that it has not."""
+def as_computation(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator: the method is a :func:`computation`, and refuses unknown arguments."""
     return lambda method: computation(what)(rejects_unknown_arguments(method))
 
 

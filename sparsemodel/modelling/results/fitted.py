@@ -55,7 +55,7 @@ class Fitted(NameHints):
 
     __slots__ = ()
 
-    _elsewhere: ClassVar[dict[str, str]] = {
+    _hints_by_name: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("coef_", "coef", "params", "beta", "intercept_", "x"), _COEFFICIENTS),
         **dict.fromkeys(("aic", "bic", "deviance", "r2", "rsquared", "score"), _FIT),
         **dict.fromkeys(("objective", "fun", "obj", "ObjVal", "loss"), "the objective is .value"),

@@ -24,7 +24,7 @@ from sparsemodel.interfaces.numeric import shown
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
-from sparsemodel.modelling.results.failures import asked
+from sparsemodel.modelling.results.failures import as_computation
 from sparsemodel.modelling.results.fitted import NAMES_OF_PATHS, ModelContext
 from sparsemodel.modelling.results.overviews import path_document
 from sparsemodel.modelling.results.solution import PathSolution
@@ -74,7 +74,7 @@ class Path(Documented, NameHints):
     array([0, 2])
     """
 
-    _elsewhere = NAMES_OF_PATHS
+    _hints_by_name = NAMES_OF_PATHS
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class Path(Documented, NameHints):
         scores = self.objective if self.ridges is None else self.objective[:, [column]]
         return self._chosen((int(rows[0]), column), "hand", scores)
 
-    @asked("Choosing")
+    @as_computation("Choosing")
     def select(self, criterion: str = "ebic", *, gamma: float | None = None) -> PathSolution:
         r"""Return the solution that minimises an information criterion.
 
@@ -219,7 +219,7 @@ class Path(Documented, NameHints):
         self._warn_at_the_end(place[0], criterion, most)
         return self._chosen(place, criterion, self._shaped(scores))
 
-    @asked("Cross-validating")
+    @as_computation("Cross-validating")
     def cross_validate(
         self,
         *,
@@ -267,7 +267,7 @@ class Path(Documented, NameHints):
         self._warn_at_the_end(found.place[0], "cross-validation", None)
         return replace(self._chosen(found.place, rule, found.mean), stop=found.stop)
 
-    @asked("Cross-validating")
+    @as_computation("Cross-validating")
     def cross_validation(
         self,
         *,
@@ -299,7 +299,7 @@ class Path(Documented, NameHints):
             )
         return replace(found, losses=self._shaped(found.losses))
 
-    @asked("Drawing halves")
+    @as_computation("Drawing halves")
     def stability(
         self, *, resamples: int = 50, seed: int = 0, time_limit: float | None = None
     ) -> FloatArray:

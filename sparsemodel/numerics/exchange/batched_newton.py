@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from sparsemodel.designs.elsewhere.foreign import is_elsewhere
+from sparsemodel.designs.remote.foreign import is_remote
 from sparsemodel.interfaces import (
     BoolArray,
     Curved,
@@ -73,7 +73,7 @@ def lowest_first(
     many = max(1, min(_AT_ONCE // numbers, max(_FIRST, _LITTLE // numbers)))
     least, over = np.full(len(supports), np.inf), 0.0
     # Of data on a device no more comes over at a time than is looked at.
-    far = any(is_elsewhere(term.design) for term in objective.form.terms)
+    far = any(is_remote(term.design) for term in objective.form.terms)
     places, columns = _columns_of(objective, supports[:0] if far else supports)
     for first in range(0, len(supports), many):
         some = slice(first, first + many)

@@ -241,8 +241,9 @@ _CENTRAL, _REDUCED = 1.0, 0.05
 to what share of itself."""
 _BARRIER_STEPS = 300
 _NOISE = 4.0 * float(np.finfo(np.float64).eps)
-_SINGULAR = 1e-12
-"""Share of a diagonal entry up to which too few digits of the log-determinant are known."""
+_SINGULAR, _RETREATS = 1e-12, 50
+"""Share of a diagonal entry up to which too few digits of the log-determinant are known, and how
+many steps are shortened for that before the optimum is taken to lie beyond."""
 _ROOT = 2**21
 """Numbers in a matrix whose square is the Hessian of one logarithm, up to which it is formed."""
 
@@ -262,7 +263,7 @@ def minimise_by_barriers(
     on_diagonal = pattern.rows == pattern.cols
     inside = np.clip(1.0 / np.maximum(s, 1e-300), (1.0 + _WITHIN) * alpha, (1.0 - _WITHIN) * beta)
     x = np.where(on_diagonal, inside, 0.0)
-    least, mu = 0.5 * gap / pattern.order, 1.0
+    least, mu, retreats = 0.5 * gap / pattern.order, 1.0, _RETREATS
     here = _Barriers.at(S, pattern, x, (alpha, beta), mu)
     for _ in range(_BARRIER_STEPS):
         if here is None or budget().over():
@@ -273,15 +274,17 @@ def minimise_by_barriers(
         # Large entries whose products with S cancel leave a value that is known to so much alone.
         slack = _NOISE * (abs(here.value) + pattern.order + float(np.abs(c * s * x).sum()))
         following, t = None, 1.0
-        while step is not None and following is None and t > 1e-10:
+        while step is not None and following is None and t > 1e-10 and retreats:
             tried = x + t * step
             following = _Barriers.at(S, pattern, tried, (alpha, beta), mu)
             if following is not None and following.value > here.value + _ARMIJO * t * slope + slack:
                 following = None
+            if following is not None and not following.factors[0][1].least_share > _SINGULAR:
+                following, retreats = None, retreats - 1
             t *= 0.5
+        if not retreats:
+            break
         if following is not None:
-            if not following.factors[0][1].least_share > _SINGULAR:
-                break
             x, here = tried, following
         if following is None or -slope <= max(_CENTRAL * mu, slack):
             if mu <= least:

@@ -114,7 +114,7 @@ class Symbolic(NameHints):
     __pandas_priority__: ClassVar[int] = 5000
     """Leaves `series * w` and `series >= w` to us; `df @ w` pandas keeps to itself."""
 
-    _elsewhere = METHODS
+    _hints_by_name = METHODS
 
     def _refuse(self, what: str, advice: str = "") -> NoReturn:
         raise DataTypeError(
