@@ -194,7 +194,7 @@ def judged(monkeypatch: pytest.MonkeyPatch, problem: sm.Problem) -> int:
     return len(calls)
 
 
-@pytest.mark.parametrize("seed", [0, 3, 4])
+@pytest.mark.parametrize("seed", [4, *(pytest.param(s, marks=pytest.mark.slow) for s in (0, 3))])
 def test_supports_beside_are_not_judged_if_double_exchanges_are_expensive_for_labels(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
