@@ -1,7 +1,7 @@
 """Shared kernels, public to backend authors. Depends on the interfaces alone."""
 
 from sparsemodel.interfaces.numeric import rowwise
-from sparsemodel.numerics.along_k.beam import SupportBeam
+from sparsemodel.numerics.along_k.beam import SupportBeam, found_beside, found_elsewhere
 from sparsemodel.numerics.along_k.forward_backward import forward_backward_path
 from sparsemodel.numerics.along_k.supports import SupportsAlongK, searched_along
 from sparsemodel.numerics.curvatures.batches import Batch, batch_count, drawn_block, epoch
@@ -105,6 +105,8 @@ __all__ = [
     "feasible_start",
     "first_improvement",
     "forward_backward_path",
+    "found_beside",
+    "found_elsewhere",
     "full_diagonal",
     "gradient_scores",
     "hessian_columns",

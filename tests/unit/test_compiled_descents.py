@@ -8,10 +8,20 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.numerics import Exchanges, RegressionObjective, SupportBeam, quadratic_of
+from sparsemodel.interfaces import Context
+from sparsemodel.numerics import (
+    Exchanges,
+    ExchangeSearch,
+    RegressionObjective,
+    SupportBeam,
+    found_elsewhere,
+    minimise_on_support,
+    quadratic_of,
+)
 from sparsemodel.numerics.exchange.quadratics import descents_compiled
 from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, NOISES, descend_abreast
 from sparsemodel.numerics.exchange.quadratics.descents_compiled import descend_from, worthwhile
+from sparsemodel_backends.exchange import Exchange
 
 
 def posed(seed: int, n: int, p: int, k: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
@@ -82,3 +92,32 @@ def test_little_work_is_done_without_compiling(monkeypatch: pytest.MonkeyPatch) 
     assert worthwhile(12, linear, rows)
     monkeypatch.setattr(descents_compiled, "_compiled", lambda: None)  # no Numba
     assert not worthwhile(12, linear, rows)
+
+
+@pytest.mark.parametrize("varied", [True, False])
+def test_supports_far_from_where_a_search_ends_are_looked_for(
+    monkeypatch: pytest.MonkeyPatch, varied: bool
+) -> None:
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((20 if varied else 400, 150))
+    w = sm.Variable(150)
+    y = X[:, :8].sum(axis=1) * (not varied) + rng.standard_normal(len(X))
+    problem = sm.Problem(sm.minimize(sm.squared_loss(X @ w, y)), sm.card(w) <= 8)
+    monkeypatch.setattr(descents_compiled, "_WORK", 0)
+    asked: list[bool] = []
+
+    def elsewhere(*given: Any, **options: Any) -> bool:
+        asked.append(found_elsewhere(*given, **options))
+        return asked[-1]
+
+    monkeypatch.setattr("sparsemodel_backends.exchange.found_elsewhere", elsewhere)
+    Exchange(effort=0.5).solve(RegressionObjective(problem.form), Context(minimise_on_support))
+    assert bool(asked) is varied
+    rows, linear = quadratic_of(RegressionObjective(problem.form))
+    search = ExchangeSearch(rows, linear, most=8)
+    search.descend(100, lambda: False)
+    before = search.gain
+    assert found_elsewhere(search, lambda: False, width=24) is varied
+    assert (search.gain > 1.001 * before) is varied
+    monkeypatch.setattr(descents_compiled, "_compiled", lambda: None)
+    assert not found_elsewhere(search, lambda: False, width=24)

@@ -279,7 +279,7 @@ def test_other_sizes_are_searched_where_columns_look_alike(
         begun.append(given[2])
         return SupportBeam(*given, **options)
 
-    monkeypatch.setattr("sparsemodel_backends.exchange.SupportBeam", beam)
+    monkeypatch.setattr("sparsemodel.numerics.along_k.beam.SupportBeam", beam)
     Exchange().solve(objective, Context(minimise_on_support))
     assert bool(begun) is alike
 

@@ -35,6 +35,10 @@ coordinates drawn at random that half of them begin with, the share of a support
 out at most, and their best ends that are searched from in all columns. Of 126 points of paths of
 genes 12 ended more than .1 % above the best known one, 28 with 300 such searches, 35 by
 perturbations of the supports kept, in two thirds, three fifths and all of the time."""
+_ELSEWHERE = 4
+"""Times that :func:`found_elsewhere` draws. Of 98 searches of 300 to 3051 columns for 5 to 15
+units, half of them of genes, 16 ended .4 to 8.3 % lower with it, none higher, in 1.2 times the
+time."""
 
 Support: TypeAlias = tuple[int, ...]
 
@@ -77,7 +81,7 @@ class SupportBeam:
         self._kept: list[dict[Support, float]] = [{(): 0.0}, *({} for _ in range(most))]
         self._begun: list[set[Support]] = [set() for _ in range(most + 1)]
         self._grown: dict[Support, dict[Support, float]] = {}
-        self._compiled = scattered and worthwhile(most, linear, rows)
+        self.compiled = scattered and worthwhile(most, linear, rows)
         self._rng, self._entries, self._least = np.random.default_rng(0), entries, width
 
     @property
@@ -185,7 +189,7 @@ class SupportBeam:
             return
         ranked = self._ranked(size)
         near = ranked[int(len(ranked) * self._rng.random() ** 2)]
-        if self._compiled:
+        if self.compiled:
             self._scatter(size, near)
             return
         search = ExchangeSearch(self._rows, self._linear, most=size)
@@ -287,7 +291,7 @@ class SupportBeam:
         fresh = [support for support in found if support not in self._begun[size]]
         fresh = sorted(fresh, key=lambda support: -found[support])[: self._width(size)]
         self._begun[size].update(fresh)
-        if self._compiled and fresh and not self._over():
+        if self.compiled and fresh and not self._over():
             supports = np.array(fresh, dtype=np.intp)
             values = self._descended(Exchanges(self._rows, self._linear), supports)
             self._ended(size, supports[values > 0.0])
@@ -304,3 +308,29 @@ class SupportBeam:
         batch = Exchanges(self._rows, self._linear)
         batch.reset_all(np.array(supports, dtype=np.intp))
         return [batch] if len(batch.members) else []
+
+
+def found_beside(
+    search: ExchangeSearch, over: Callable[[], bool], *, perturbed: bool, **kept: int
+) -> bool:
+    """Search the sizes up to one more, then that of a search again; True if this improves it."""
+    size = search.size
+    beam = SupportBeam(search.rows, search.linear, size + 1, over, **kept)  # type: ignore[arg-type]
+    for many in range(1, size + 2):
+        beam.grow(many)
+        if perturbed:
+            beam.perturb(many)
+    beam.thin(size)
+    return beam.reached >= size and search.replaced(beam.best(size))
+
+
+def found_elsewhere(search: ExchangeSearch, over: Callable[[], bool], width: int) -> bool:
+    """Search from coordinates drawn at random, if that is compiled; True if it helps."""
+    size = search.size
+    beam = SupportBeam(search.rows, search.linear, size, over, width=width, scattered=True)
+    if not beam.compiled:
+        return False
+    beam.descend(search.support)
+    for _ in range(_ELSEWHERE):
+        beam.perturb(size)
+    return search.replaced(beam.best(size))
