@@ -67,9 +67,9 @@ class PrecisionWitness:
         every = (order * (order + 1) // 2, *shape[1:])
         if self.restricted is not None and self.restricted.shape not in (shape, every):
             return "restricted"
-        arrays = {"final": self.final} | {
-            f"enclosing[{i}]": U for i, U in enumerate(self.enclosing)
-        }
+        arrays = {f"enclosing[{i}]": U for i, U in enumerate(self.enclosing)}
+        if self.final is not None:
+            arrays["final"] = self.final
         return next((line for line, U in arrays.items() if U.shape != shape), "")
 
     def units_of(self, m: int) -> list[tuple[int, ...] | None]:
