@@ -221,7 +221,7 @@ class Problem(Declaration):
             How often solutions are improved from larger and from smaller ``k``.
         effort
             How long each ``k`` is searched on its own; with ``"low"`` it is not. With kinks in the
-            loss, or with constraints other than bounds, this is slow, and only ``"high"`` does it.
+            loss, or with constraints other than bounds, this is slow: ``"medium"`` searches little.
         backend
             Solves each ``k``, from its neighbours and its own start. None: the path algorithm.
         time_limit
