@@ -195,7 +195,7 @@ def _search(store, slots, c, d, guard, limits, supports, values, place):  # type
         B[:] = 0.0
         for x in range(p):
             r[x], s[x] = c[x], d[x] if d[x] > 0.0 else np.inf
-        m = 0
+        m = n - n  # a number like others: for the constant 0 one part would be compiled twice
         for i in range(k):
             j = supports[n, i]
             if j >= 0 and guard < s[j] < np.inf:
