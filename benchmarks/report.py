@@ -213,6 +213,9 @@ def plot_ratios(path: Path, rows: list[Row]) -> None:
     figure.savefig(path, bbox_inches="tight")
 
 
+_GROWING = {"p": "features p", "n": "observations n", "k": "nonzeros k", "nnz": "stored entries"}
+
+
 def plot_growth(path: Path, rows: list[Row]) -> None:
     """Draw time against what grows, with the fitted exponents."""
     grown = [row for row in rows if "growth" in row["extra"]]
@@ -222,20 +225,22 @@ def plot_growth(path: Path, rows: list[Row]) -> None:
     from matplotlib.ticker import EngFormatter
 
     names = list(dict.fromkeys(row["extra"]["growth"] for row in grown))
-    figure = Figure(figsize=(3.2 * len(names), 3.2), layout="constrained")
-    panels = figure.subplots(1, len(names), squeeze=False, sharey=True)[0]
-    for axes, name in zip(panels, names, strict=True):
+    figure = Figure(figsize=(7.2, 2.6 * ((len(names) + 1) // 2)), layout="constrained")
+    panels = figure.subplots((len(names) + 1) // 2, 2, squeeze=False, sharey=True).ravel()
+    for axes, name in zip(panels, names, strict=False):
         mine = [row for row in grown if row["extra"]["growth"] == name]
         size = [row["extra"]["size"] for row in mine]
         cpu = [row["timing"]["cpu"] for row in mine]
         slope = mine[-1]["extra"].get("exponent", math.nan)
         axes.loglog(size, cpu, "o-", label=f"solve: exponent {slope:.2f}")
         axes.loglog(size, [row["unit"] for row in mine], "s--", color="0.6", label="one pass")
-        axes.set_xlabel(name)
+        axes.set_xlabel(_GROWING.get(name, name))
         axes.set_xticks(size, [EngFormatter(sep="")(value) for value in size])
         axes.minorticks_off()
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=8, frameon=False)
+    for axes in panels[len(names) :]:
+        axes.remove()
     figure.supylabel("CPU seconds", fontsize=9)
     figure.savefig(path, bbox_inches="tight")
 

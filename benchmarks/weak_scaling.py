@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import sparsemodel as sm
-from sparsemodel.designs.elsewhere import columns, workers
+from sparsemodel.designs.remote import columns, workers
 from sparsemodel.numerics.objectives import distributed
 
 ROWS, COLUMNS, K, BLOCKS = 40_000, 300, 5, 4

@@ -7,9 +7,10 @@ Tests that break something on purpose say ``@pytest.mark.unrefereed("why")``.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -78,18 +79,60 @@ def _refereed(
         record_property(_JUDGED, [dict(watch.judged), dict(watch.unjudged), watch.seconds])
 
 
+_SPENT = "seconds of the processor"
+_LONG = 5.0
+"""Above that an everyday test is named at the end. One that had to compile a kernel is no mistake;
+another belongs on a smaller problem, or among the slow tests."""
+
+
+def _spent() -> float:
+    return sum(os.times()[:4])  # of processes that were waited for as well
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    began = _spent()
+    try:
+        return (yield)
+    finally:
+        if item.get_closest_marker("slow") is None:
+            item.user_properties.append((_SPENT, _spent() - began))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [
+        report
+        for several in terminalreporter.stats.values()
+        for report in several
+        if isinstance(report, pytest.TestReport) and report.when == "teardown"
+    ]
+    _name_the_long(terminalreporter, reports)
+    _count_the_judged(terminalreporter, reports)
+
+
+def _name_the_long(
+    terminalreporter: pytest.TerminalReporter, reports: list[pytest.TestReport]
+) -> None:
+    took = [(dict(report.user_properties).get(_SPENT, 0.0), report.nodeid) for report in reports]
+    long = sorted((one for one in took if one[0] > _LONG), reverse=True)
+    if long:
+        terminalreporter.section(f"tests that took over {_LONG:g} s of the processor")
+    for seconds, name in long:
+        terminalreporter.write_line(f"{seconds:.1f} s  {name}")
+
+
+def _count_the_judged(
+    terminalreporter: pytest.TerminalReporter, reports: list[pytest.TestReport]
+) -> None:
     judged: Counter[str] = Counter()
     unjudged: Counter[str] = Counter()
     seconds = 0.0
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if isinstance(report, pytest.TestReport) and report.when == "teardown":
-                for key, counts in report.user_properties:
-                    if key == _JUDGED:
-                        judged.update(counts[0])
-                        unjudged.update(counts[1])
-                        seconds += counts[2]
+    for report in reports:
+        for key, counts in report.user_properties:
+            if key == _JUDGED:
+                judged.update(counts[0])
+                unjudged.update(counts[1])
+                seconds += counts[2]
     if not judged and not unjudged:
         return
     terminalreporter.section(f"the referee, {seconds:.0f} s of the processor")

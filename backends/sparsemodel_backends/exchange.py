@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -25,9 +25,10 @@ from sparsemodel.numerics import (
     ExchangeSearch,
     ExchangeTrials,
     Rounds,
-    SupportBeam,
     cheap_columns,
     exactly_priced,
+    found_beside,
+    found_elsewhere,
     many_rows,
     observations,
     quadratic_of,
@@ -112,7 +113,7 @@ class Exchange(IterativeBackend[ExchangeState]):
     rounds
         Perturbations at most; 0 for the descent alone.
     effort
-        A factor on how long the search goes on in vain
+        A factor on how long the search goes on without improvement
         (:class:`~sparsemodel.numerics.Rounds`). Up to 1, without a time limit and where prices are
         exact it is shorter in proportion where that would take five seconds by forecast.
     candidates
@@ -142,8 +143,9 @@ class Exchange(IterativeBackend[ExchangeState]):
     last few, even at a loss (tabu search). Before a search of 16 units or more ends, 2, 4, 8, ...
     units are removed one after the other and replaced. The best supports of all sizes up to one
     more are searched before one of at most six units that are correlated with others by more than
-    0.6 ends, or of any number if perturbations ended at eight supports. With an L0 penalty, sizes
-    up to three larger or smaller are tried as well. With two to four observations for each unit
+    0.6 ends, or of any number if perturbations ended at eight supports. Large problems are then
+    also searched from units drawn at random, 2400 times, compiled. With an L0 penalty, sizes up to
+    three larger or smaller are tried as well. With two to four observations for each unit
     that may be chosen, and fewer than units, another support may fit exactly: small problems are
     then perturbed five times as long. With many columns only the most promising are priced, and all
     before the search ends; perturbations draw from even fewer, and from more once they end at
@@ -354,17 +356,13 @@ def _further(
     if size >= _BLOCKS:
         return search.exchange_blocks(over)
     few = rounds.ends >= _VARIED or (size <= _FEW and search.comparison.correlation > _APART)
-    little = few and size * search.rows.size <= _PRICES and not sparsity.price
-    if not (little and rounds.done and cheap_columns(objective)):
+    if sparsity.price or not (few and rounds.done and cheap_columns(objective)):
         return False
-    kept = {"entries": _NUMBERS} if size <= _FEW else {"width": _KEPT}
-    beam = SupportBeam(search.rows, search.linear, size + 1, over, **kept)
-    for many in range(1, size + 2):
-        beam.grow(many)
-        if size > _FEW:
-            beam.perturb(many)
-    beam.thin(size)
-    return beam.reached >= size and search.replaced(beam.best(size))
+    if size * search.rows.size <= _PRICES:
+        kept: dict[str, Any] = {"entries": _NUMBERS} if size <= _FEW else {"width": _KEPT}
+        if found_beside(search, over, perturbed=size > _FEW, **kept):
+            return True
+    return rounds.ends >= _VARIED and found_elsewhere(search, over, width=_KEPT)
 
 
 def _point(objective: Objective, search: ExchangeSearch) -> Point:
@@ -394,7 +392,7 @@ def _general(
         return state.point, True, size
     better = trials.round(state.point, context.rng, state.rounds)
     if better is None and state.rounds.enough:
-        better = trials.afresh(state.point, state.rounds)
+        better = trials.restarted(state.point, state.rounds)
     if better is not None and objective.form.box is not None and objective.form.region is None:
         state.rounds.prolong(_LIKELY)
     return (state.point, True, size) if better is None else (better, False, size)

@@ -49,7 +49,7 @@ def _(
         from sparsemodel.numerics.objectives.distributed import DistributedObjective
 
         alike = form.outputs == 1 and DistributedObjective.fits(form)
-        if alike and not DistributedObjective.comes_over(form):
+        if alike and not DistributedObjective.is_fetched(form):
             return DistributedObjective(form, gradient_at_zero=gradient_at_zero, work=work)
     return RegressionObjective(form, gradient_at_zero=gradient_at_zero, work=work)
 

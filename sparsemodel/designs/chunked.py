@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsemodel.designs.dense import DenseDesign
-from sparsemodel.designs.elsewhere.columns import ReadColumns
+from sparsemodel.designs.remote.columns import ReadColumns
 from sparsemodel.designs.tables import parquet
 from sparsemodel.designs.tables.parquet import ParquetRows
 from sparsemodel.interfaces import Access, Design, FloatArray, IntArray

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.designs.chunked import ChunkedDesign
 from sparsemodel.designs.dense import DenseDesign
-from sparsemodel.designs.elsewhere.foreign import ForeignDesign, is_foreign
 from sparsemodel.designs.operator import OperatorDesign
+from sparsemodel.designs.remote.foreign import ForeignDesign, is_foreign
 from sparsemodel.designs.sparse import SparseDesign
 from sparsemodel.designs.tables.encoding import Encoding, Missing, fields_of
 from sparsemodel.designs.tables.formulas import Formula
@@ -36,7 +36,7 @@ _FEWER = (
 )
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = None) -> Design:
     """Return a design matrix for ``@``, without a copy if the format allows it.
 
@@ -110,7 +110,7 @@ def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = 
     return _dense(matrix, where)
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def encode(
     frame: Any, *, missing: Missing = "refuse", formula: str | None = None
 ) -> tuple[DenseDesign, tuple[str, ...]]:
@@ -224,7 +224,7 @@ def _distributed(array: Any, where: str, names: tuple[str, ...] | None = None) -
         import dask.delayed  # noqa: F401
     except ImportError as error:
         raise _dask_is_missing(where, error) from error
-    from sparsemodel.designs.elsewhere.distributed import DistributedDesign
+    from sparsemodel.designs.remote.distributed import DistributedDesign
 
     _check_shape(array.shape, where)
     _check_kind(array.dtype, where)

@@ -354,7 +354,7 @@ def _objections(can: Capabilities, form: Form) -> tuple[str, ...]:
     if sparsity.limits and not can.limits:
         reasons.append("cannot keep limits on parts of what is counted")
     if sparsity.order is not None and not can.order:
-        reasons.append("cannot keep what is nonzero only beside something else")
+        reasons.append("cannot keep what is nonzero only together with something else")
     if not can.costs and (sparsity.prices is not None or sparsity.knapsacks):
         reasons.append("cannot weigh costs that differ from unit to unit")
     if not can.costs and sparsity.crossing:

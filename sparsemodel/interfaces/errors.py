@@ -76,18 +76,18 @@ def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     return next(iter(get_close_matches(name, exchanged or table, n=1, cutoff=cutoff)), None)
 
 
-class Signposted:
-    """What says, for names that other packages have, what is written here in their place."""
+class NameHints:
+    """Errors for missing attributes that say what to write for names of other packages."""
 
     __slots__ = ()
 
-    _elsewhere: ClassVar[dict[str, str]] = {}
+    _hints_by_name: ClassVar[dict[str, str]] = {}
     """What to write, by the name that is missing."""
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            hint = self._elsewhere.get(name)
+            hint = self._hints_by_name.get(name)
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}"
                 + (f": {hint}" if hint else ""),

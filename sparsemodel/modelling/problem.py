@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, final
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.driver import Outcome, RunOptions
 from sparsemodel.interfaces import Backend, Callback, NotSolvedError
@@ -18,7 +18,7 @@ from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.regression.fewest import Fewest
 from sparsemodel.modelling.results.assembly import import_certificates, run_plan
-from sparsemodel.modelling.results.failures import asked
+from sparsemodel.modelling.results.failures import as_computation
 from sparsemodel.modelling.results.limits import checked_ridges
 from sparsemodel.modelling.results.path import Path, followed
 from sparsemodel.modelling.results.predicting import Kind
@@ -71,7 +71,7 @@ class Problem(Declaration):
     array([0., 2.])
     """
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def __init__(self, goal: Any, *given: Any, constraints: Any = ()) -> None:
         super().__init__(goal, (*given, constraints))
         self._solved_for: tuple[int, ...] = ()
@@ -80,7 +80,7 @@ class Problem(Declaration):
         if not any(parameter.missing for parameter in self.parameters):
             self._compiled()  # says at once what is wrong with the declaration
 
-    @asked("Solving")
+    @as_computation("Solving")
     def solve(
         self,
         backend: str | Backend | None = None,
@@ -191,7 +191,7 @@ class Problem(Declaration):
         )
         return self._take(found, outcome)
 
-    @asked("Following the path")
+    @as_computation("Following the path")
     def path(
         self,
         k: Any,
@@ -221,7 +221,7 @@ class Problem(Declaration):
             How often solutions are improved from larger and from smaller ``k``.
         effort
             How long each ``k`` is searched on its own; with ``"low"`` it is not. With kinks in the
-            loss, or with constraints other than bounds, this is slow, and only ``"high"`` does it.
+            loss, or with constraints other than bounds, this is slow: ``"medium"`` searches little.
         backend
             Solves each ``k``, from its neighbours and its own start. None: the path algorithm.
         time_limit
@@ -250,7 +250,7 @@ class Problem(Declaration):
             raise NotSolvedError("The problem has not been solved yet; call problem.solve().")
         return self._solution
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def predict(self, new: Any, kind: Kind = "response") -> Any:
         """Return the last solution's predictions for new data.
 
@@ -275,7 +275,7 @@ class Problem(Declaration):
         """Return ``"not solved"``, or the status of the last solution."""
         return "not solved" if self._solution is None else self._solution.status
 
-    @asked("Certifying")
+    @as_computation("Certifying")
     def certify(self, *, time_limit: float | None = None) -> Certificate:
         """Return a certificate: a lower bound on the objective of every feasible point.
 
@@ -309,7 +309,7 @@ class Problem(Declaration):
                 return self._fewer(fewest, lambda each, _: each.certify(time_limit=limit.limit))
             return certify(self._compiled(), *self._solved())
 
-    @asked("Computing the constants")
+    @as_computation("Computing the constants")
     def theory(self, *, time_limit: float | None = None) -> Theory:
         """Return restricted constants and the theorems that apply; solves first if needed.
 
@@ -335,7 +335,7 @@ class Problem(Declaration):
         with within(time_limit):
             return self._compiled().theory(self._solved()[0])
 
-    @asked("Proving")
+    @as_computation("Proving")
     def prove(
         self,
         *,

@@ -33,10 +33,10 @@ class PathPoint:
     k: int
     x: FloatArray
     value: float
-    """The objective; without a price until :func:`charged` has added it."""
+    """The objective; without a price until :func:`with_prices` has added it."""
 
 
-class Followed(NamedTuple):
+class PathResult(NamedTuple):
     """The points of a path, the smallest ``k`` first."""
 
     points: list[PathPoint]
@@ -47,14 +47,14 @@ class Followed(NamedTuple):
     agreed: frozenset[int] = frozenset()
     """Values of ``k`` of which no search is expected to find a better point."""
 
-    def uninterrupted(self) -> Followed:
+    def uninterrupted(self) -> PathResult:
         """Return the path itself; Ctrl-C is passed on to callers that follow many paths."""
         if self.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
         return self
 
 
-def with_fewer(ks: Sequence[int], form: Form) -> Sequence[int]:
+def sizes_to_follow(ks: Sequence[int], form: Form) -> Sequence[int]:
     """Return the limits to follow for those in ``ks``: with a price, fewer units may be best."""
     sparsity = form.cardinality
     if sparsity.price == 0.0:
@@ -63,7 +63,7 @@ def with_fewer(ks: Sequence[int], form: Form) -> Sequence[int]:
     return range(least, max(ks) + 1)
 
 
-def charged(path: Followed, sparsity: Cardinality, ks: Sequence[int]) -> Followed:
+def with_prices(path: PathResult, sparsity: Cardinality, ks: Sequence[int]) -> PathResult:
     """Return the points at ``ks`` with the price of every unit in the objective, as declared.
 
     What a unit more is worth may be less than its price: then the point with fewer stays, so that

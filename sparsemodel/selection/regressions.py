@@ -26,7 +26,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics import RegressionObjective, margins
 from sparsemodel.selection.criteria import Criterion, carried, copies, penalty_of
 from sparsemodel.selection.folds import Observed
-from sparsemodel.selection.path import Followed, PathPoint, Search, charged, with_fewer
+from sparsemodel.selection.path import PathPoint, PathResult, Search, sizes_to_follow, with_prices
 from sparsemodel.selection.searched_path import limited_path
 from sparsemodel.selection.solve_path import solve_path
 
@@ -91,7 +91,7 @@ class RegressionObservations(Observed):
             return term.target[:, 1]  # events, whatever strata there are
         return term.target if term.target.ndim == 1 else term.target[:, -1]
 
-    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search) -> Followed:
+    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search) -> PathResult:
         masks = self._masks(kept)
         part = on_observations(self._form, masks)
         key = b"".join(mask.tobytes() for mask in masks)
@@ -101,8 +101,8 @@ class RegressionObservations(Observed):
         if self._along is not None or not part.sparsity.plain:
             return limited_path(part, ks, self._along, how, known).uninterrupted()
         facts = Facts(part, known)
-        found = solve_path(part, reduce_form(part, facts), facts, with_fewer(ks, part), how)
-        return charged(found, part.sparsity, ks).uninterrupted()
+        found = solve_path(part, reduce_form(part, facts), facts, sizes_to_follow(ks, part), how)
+        return with_prices(found, part.sparsity, ks).uninterrupted()
 
     def held_out_losses(
         self, kept: Sequence[BoolArray], points: Sequence[PathPoint]

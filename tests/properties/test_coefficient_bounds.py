@@ -109,8 +109,16 @@ def bounds_of(form: SparseRegression) -> CoefficientBounds | str:
     return from_data(form, primal(form, np.zeros(form.shape)), work=1e9, deadline=None)
 
 
-@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
-@pytest.mark.parametrize("offset", [0.0, 1e5])
+@pytest.mark.parametrize(
+    ("scale", "offset"),
+    [
+        (1.0, 0.0),
+        (1e-8, 1e5),
+        (1e8, 0.0),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in ((1.0, 1e5), (1e8, 1e5))),
+        pytest.param(1e-8, 0.0, marks=pytest.mark.slow),
+    ],
+)
 def test_every_restricted_minimiser_lies_within_the_bounds(scale: float, offset: float) -> None:
     applied = 0
     for seed in range(25):
@@ -138,7 +146,9 @@ def test_the_check_accepts_the_bounds_and_refuses_smaller_ones() -> None:
         assert fault(form, replace(bounds, radius=0.5 * bounds.radius), at_zero)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize(
+    "seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 16))]
+)
 def test_no_bound_is_above_the_best_support(seed: int) -> None:
     one = case(seed + 100)
     if one.form.box is not None:

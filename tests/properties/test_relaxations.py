@@ -80,11 +80,16 @@ def test_the_engine_agrees_with_a_conic_solver(loss, variant):
     assert bound.value >= expected - 2e-5 * scale
 
 
-@pytest.mark.parametrize("variant", ["plain", "intercept", "two free", "nonnegative", "price"])
-@pytest.mark.parametrize(
-    "loss",
-    [HingeLoss(), AbsoluteLoss(), QuantileLoss(0.2), EpsilonInsensitiveLoss(0.3)],
-    ids=lambda loss: loss.name,
+@pytest.mark.parametrize(  # each variant with two losses, and in the slow suite with the others
+    ("loss", "variant"),
+    [
+        pytest.param(loss, variant, marks=[pytest.mark.slow] * ((i + j) % 2))
+        for i, variant in enumerate(("plain", "intercept", "two free", "nonnegative", "price"))
+        for j, loss in enumerate(
+            (HingeLoss(), AbsoluteLoss(), QuantileLoss(0.2), EpsilonInsensitiveLoss(0.3))
+        )
+    ],
+    ids=lambda one: getattr(one, "name", one),
 )
 def test_kinks_cost_no_accuracy(loss, variant):
     form = make(loss, variant, np.random.default_rng(3))

@@ -112,8 +112,15 @@ def the_same(one, two, form, tolerance):
     assert one == pytest.approx(two, abs=tolerance * scale)
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("loss", [*SMOOTH, *KINKED], ids=lambda loss: loss.name)
+@pytest.mark.parametrize(  # each loss with an intercept or without, and the slow suite the others
+    ("loss", "intercept"),
+    [
+        pytest.param(loss, intercept, marks=[pytest.mark.slow] * ((i + intercept) % 2))
+        for i, loss in enumerate((*SMOOTH, *KINKED))
+        for intercept in (False, True)
+    ],
+    ids=lambda one: getattr(one, "name", str(one)),
+)
 @given(seed=SEEDS)
 @settings(max_examples=2, deadline=None)
 def test_a_loss_split_into_terms_has_the_same_bound(loss, intercept, seed):

@@ -13,7 +13,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates.arithmetic.readings import remembered
 from sparsemodel.designs import DenseDesign
-from sparsemodel.designs.elsewhere.columns import ReadColumns
+from sparsemodel.designs.remote.columns import ReadColumns
 
 # The paths are short, and their ends are chosen.
 pytestmark = pytest.mark.filterwarnings("ignore:bic chooses")
@@ -23,11 +23,11 @@ LOSSES = ("squared", "logistic", "huber", "hinge")
 
 def problem_of(number: int) -> sm.Problem:
     rng = np.random.default_rng(number)
-    A = rng.standard_normal((40, 12))
+    A = rng.standard_normal((30, 9))
     loss = LOSSES[number % len(LOSSES)]
-    u = A[:, 0] - A[:, 3] + rng.standard_normal(40)
+    u = A[:, 0] - A[:, 3] + rng.standard_normal(30)
     target = u if loss in ("squared", "huber") else np.where(u > 0.0, 1.0, -1.0)
-    w = sm.Variable(12, name="w")
+    w = sm.Variable(9, name="w")
     term = getattr(sm, f"{loss}_loss")(A @ w, target)
     return sm.Problem(sm.minimize(term + sm.ridge(w, 0.05)), sm.card(w) <= 3)
 
@@ -47,7 +47,7 @@ def solved_elsewhere(content: bytes) -> bytes:
 def test_threads_give_the_same_answers_to_the_last_bit():
     alone = [answer(number) for number in range(4)]  # one of each loss
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(answer, [*range(4), *range(4)])) == alone + alone
+        assert list(pool.map(answer, [3, *range(4)])) == [alone[3], *alone]
 
 
 def test_threads_may_share_the_data_of_different_problems():
@@ -85,7 +85,7 @@ def test_threads_share_what_was_read(tmp_path, monkeypatch):
 
 
 def test_columns_that_two_threads_read_are_kept_once(monkeypatch):
-    monkeypatch.setattr("sparsemodel.designs.elsewhere.columns.KEPT_BYTES", 20 * 8)
+    monkeypatch.setattr("sparsemodel.designs.remote.columns.KEPT_BYTES", 20 * 8)
     entries = np.arange(80.0)[None, :]
     nothing = np.zeros(0, dtype=np.intp)
     first_columns: list[int] = []

@@ -12,7 +12,7 @@ import os, signal, warnings
 import dask.array as da, numpy as np, sparsemodel as sm
 from dask.delayed import delayed
 from distributed import Client, LocalCluster
-from sparsemodel.designs.elsewhere import columns, workers
+from sparsemodel.designs.remote import columns, workers
 
 warnings.simplefilter("error", UserWarning)  # Dask's, of graphs that hold data, among them
 columns.KEPT_BYTES = 2**22  # columns come over, but not all of them

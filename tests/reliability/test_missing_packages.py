@@ -102,22 +102,22 @@ import pytest
 import sparsemodel as sm
 
 rng = np.random.default_rng(0)
-A = rng.standard_normal((40, 24))
-b = A[:, [1, 3]].sum(axis=1) + rng.standard_normal(40)
+A = rng.standard_normal((30, 14))
+b = A[:, [1, 3]].sum(axis=1) + rng.standard_normal(30)
 
 for loss, target in ((sm.squared_loss, b), (sm.logistic_loss, b > 0.0)):
-    w = sm.Variable(24, name="w")
-    problem = sm.Problem(sm.minimize(loss(A @ w, target) + sm.ridge(w, 0.1)), sm.card(w) <= 6)
+    w = sm.Variable(14, name="w")
+    problem = sm.Problem(sm.minimize(loss(A @ w, target) + sm.ridge(w, 0.1)), sm.card(w) <= 4)
     solution = problem.solve("nhtp")
     if loss is sm.squared_loss:
         assert solution.bound <= solution.value
         with pytest.warns(RuntimeWarning, match=r"slower.*Numba.*another NumPy.*pip install"):
             first = problem.certify()
-        proof = problem.prove(time_limit=1.0)
+        proof = problem.prove(time_limit=0.3)
         assert first.bound <= proof.bound <= problem.value <= solution.value
     assert problem.certify().bound <= problem.value
-A = A[:, :12]
-omega = sm.Variable((12, 12), symmetric=True, name="Omega")
+A = A[:, :8]
+omega = sm.Variable((8, 8), symmetric=True, name="Omega")
 graph = sm.Problem(sm.minimize(sm.gaussian_nll(omega, data=A)), sm.card(sm.offdiag(omega)) <= 8)
 graph.solve()
 assert graph.certify().bound <= graph.value

@@ -224,7 +224,7 @@ def test_every_entry_of_an_array_of_moderate_size_is_compared() -> None:
         problem.solve()
 
 
-@pytest.mark.parametrize("seed", [0, 8])
+@pytest.mark.parametrize("seed", [8, pytest.param(0, marks=pytest.mark.slow)])
 def test_a_last_solution_that_other_units_throw_far_away_is_left(seed: int) -> None:
     """With an equation zero is no feasible start, and nothing noticed values of 10,000."""
     rng = np.random.default_rng(seed)

@@ -10,7 +10,10 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import Claim, verify
+from sparsemodel.certificates.arithmetic.independent import independent
+from sparsemodel.checker import regression
 from sparsemodel.checker.__main__ import main
+from sparsemodel.checker.proof.columns import independent as columns_of
 
 
 def accepted(problem: sm.Problem, folder: Path, *, proof: bool = True, **data: Any) -> sm.Problem:
@@ -80,3 +83,33 @@ def test_a_reference_that_is_the_point_itself(seed: int, tmp_path: Path) -> None
     goal = sm.minimize(sm.gamma_loss(A @ w + c, y) + sm.ridge(w, 1.0))
     problem = accepted(sm.Problem(goal, sm.card(w) <= 1, w >= 0.2), tmp_path, A=A, y=y)
     assert problem.certify().stationarity.residual <= 1e-6
+
+
+@pytest.mark.parametrize("seed", [24, 33])
+def test_little_data_that_floats_do_not_decide(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nine coefficients of four observations, which a small ridge alone tells apart."""
+    rng = np.random.default_rng(seed)
+    A, w = rng.standard_normal((4, 9)), sm.Variable(9)
+    y = 100.0 + A[:, 0] + 0.01 * rng.standard_normal(4)
+    goal = sm.minimize(sm.squared_loss(A @ w + sm.Variable(), y) + sm.ridge(w, 1e-4))
+    accepted(sm.Problem(goal, sm.card(w[7:]) <= 1), tmp_path, A=A, y=y)
+    monkeypatch.setattr(regression, "_EXACTLY", 0)
+    assert main([str(tmp_path / "1.json"), str(tmp_path / "data.npz")]) == 1
+
+
+@pytest.mark.parametrize("loss", [sm.huber_loss, sm.absolute_loss])
+def test_copied_observations(loss: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    A = np.repeat(rng.standard_normal((4, 8)), 5, axis=0)
+    y, w = A[:, 0] + rng.standard_normal(20), sm.Variable(8)
+    goal = sm.minimize(loss(A @ w + sm.Variable(), y))
+    accepted(sm.Problem(goal, sm.card(w) <= 1), tmp_path, A=A, y=y)
+
+
+def test_copied_rows_span_no_more_than_the_others() -> None:
+    rows = np.random.default_rng(0).standard_normal((5, 30))
+    columns = np.repeat(rows, 20, axis=0)
+    (found,), (other,) = independent([columns]), columns_of([columns], exact=False)
+    assert found.shape == other.shape == (100, 5)

@@ -93,9 +93,15 @@ def test_columns_are_replaced_by_what_others_do_not_make_up_for(
     assert rank(matrix) == kept
 
 
-@pytest.mark.parametrize("kind", ["classes", "total", "rounded total"])
-@pytest.mark.parametrize(
-    "loss", [sm.squared_loss, sm.absolute_loss, sm.hinge_loss, sm.squared_hinge_loss]
+@pytest.mark.parametrize(  # each with two losses, and in the slow suite with the others
+    ("loss", "kind"),
+    [
+        pytest.param(loss, kind, marks=[pytest.mark.slow] * ((i + j) % 2))
+        for i, kind in enumerate(("classes", "total", "rounded total"))
+        for j, loss in enumerate(
+            (sm.squared_loss, sm.absolute_loss, sm.hinge_loss, sm.squared_hinge_loss)
+        )
+    ],
 )
 def test_classes_beside_an_intercept_and_totals_beside_their_parts(
     tmp_path: Path, kind: str, loss: Any

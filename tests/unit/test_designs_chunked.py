@@ -45,7 +45,7 @@ def test_laws(tmp_path, order, block):
     run_design_suite(f"mapped {order} {block}", make, tolerance=EXACT).raise_if_failed()
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("order", ["F", pytest.param("C", marks=pytest.mark.slow)])
 def test_laws_without_room_for_columns(tmp_path, order):
     make = maker(tmp_path, order, np.float64, block_bytes=64, column_bytes=0)
     run_design_suite(f"mapped {order}, products", make, tolerance=EXACT).raise_if_failed()

@@ -17,9 +17,9 @@ from sparsemodel.numerics import (
     quadratic_of,
 )
 from sparsemodel.numerics.exchange import trials
+from sparsemodel.numerics.exchange.batched_newton import lowest_first
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.runners_up import Comparison, best_double_exchange
-from sparsemodel.numerics.exchange.side_by_side import lowest_first
 
 
 def alike(seed: int, n: int, p: int) -> Any:
@@ -194,7 +194,7 @@ def judged(monkeypatch: pytest.MonkeyPatch, problem: sm.Problem) -> int:
     return len(calls)
 
 
-@pytest.mark.parametrize("seed", [0, 3, 4])
+@pytest.mark.parametrize("seed", [4, *(pytest.param(s, marks=pytest.mark.slow) for s in (0, 3))])
 def test_supports_beside_are_not_judged_if_double_exchanges_are_expensive_for_labels(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

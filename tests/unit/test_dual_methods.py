@@ -156,7 +156,7 @@ def test_the_iterates_over_blocks_are_those_in_memory(cluster, monkeypatch):
     """On threads of Dask, and on the workers of a cluster."""
     da = pytest.importorskip("dask.array")
     distributed = pytest.importorskip("distributed")
-    from sparsemodel.designs.elsewhere import columns
+    from sparsemodel.designs.remote import columns
 
     monkeypatch.setattr(columns, "KEPT_BYTES", 0)  # nothing comes over whole
     rng = np.random.default_rng(0)

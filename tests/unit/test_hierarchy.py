@@ -183,10 +183,10 @@ def test_what_a_minorant_proves_of_a_part_holds_for_all_of_its_supports(kind):
 
 def test_units_come_with_what_they_need():
     order = Order(np.array([2, 3, 3, 4]), np.array([[0, -2], [0, 1], [2, -2], [3, 1]]))
-    assert order.closed(np.array([3])).tolist() == [0, 2, 3]
-    assert order.closed(np.array([4]), np.array([0, 9, 0, 1, 0.0])).tolist() == [1, 4]
-    assert order.supported(np.array([1, 2, 3, 4])).tolist() == [1, 4]
-    assert order.joining(np.array([0]), 5).tolist() == [True, True, True, False, False]
+    assert order.closure(np.array([3])).tolist() == [0, 2, 3]
+    assert order.closure(np.array([4]), np.array([0, 9, 0, 1, 0.0])).tolist() == [1, 4]
+    assert order.largest_closed(np.array([1, 2, 3, 4])).tolist() == [1, 4]
+    assert order.addable(np.array([0]), 5).tolist() == [True, True, True, False, False]
     inside, out = order.implied(np.arange(5) == 4, np.arange(5) == 1)
     assert inside.tolist() == [True, False, True, True, True]
     assert out.tolist() == [False, True, False, False, False]
@@ -204,9 +204,12 @@ def test_what_others_need_does_not_leave_alone():
     rng = np.random.default_rng(0)
     for _ in range(300):
         order = Order(rng.integers(-1, 8, 6), rng.integers(-2, 8, (6, int(rng.integers(1, 4)))))
-        units = order.closed(rng.permutation(8)[: rng.integers(1, 9)])
-        alone = [order.keeps(units) and order.keeps(np.delete(units, i)) for i in range(units.size)]
-        assert order.spared(units).tolist() == alone
+        units = order.closure(rng.permutation(8)[: rng.integers(1, 9)])
+        alone = [
+            order.is_closed(units) and order.is_closed(np.delete(units, i))
+            for i in range(units.size)
+        ]
+        assert order.removable(units).tolist() == alone
 
 
 def test_products_with_their_factors_are_found_in_few_rows():
@@ -332,14 +335,14 @@ def test_backends_that_cannot_say_so_and_texts_say_it():
     problem = sm.Problem(
         sm.minimize(sm.squared_loss(a @ w, b)), sm.card(w) <= 3, hierarchy("weak", w)
     )
-    with pytest.raises(UnsupportedProblemError, match="only beside something else"):
+    with pytest.raises(UnsupportedProblemError, match="only together with something else"):
         problem.solve("nhtp")
-    assert "6 of them only beside others" in " ".join(problem.explain().split())
+    assert "6 of them only together with others" in " ".join(problem.explain().split())
     problem.solve()
     certificate = certify(problem.form, w.value)
     text = " ".join(str(certificate).split())
-    assert "6 of them only beside others" in text
-    assert "left out that entries are nonzero only beside others" in text
+    assert "6 of them only together with others" in text
+    assert "ignored by it that entries are nonzero only together with others" in text
     assert certificate.bound <= problem.prove().bound
 
 

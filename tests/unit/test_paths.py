@@ -170,6 +170,13 @@ def ridged() -> tuple[sm.Problem, sm.Variable]:
     return sm.Problem(goal, sm.card(w) <= 2), w
 
 
+def test_a_path_beside_equations_is_as_good_as_a_solve() -> None:
+    (X, y), w = _wide(0), sm.Variable(20)
+    goal, C = sm.minimize(sm.squared_loss(X @ w, y)), np.resize([1.0, -1.0, 2.0], (2, 20))
+    problem = sm.Problem(goal, sm.card(w) <= 4, C @ w == np.array([0.5, 0.0]))
+    assert problem.path([2, 4]).objective[1] <= (1.0 + 1e-3) * problem.solve().value
+
+
 def test_exchanges_improve_paths_of_losses_with_kinks() -> None:
     rng = np.random.default_rng(2)
     X = rng.standard_normal((40, 30))

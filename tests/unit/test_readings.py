@@ -145,6 +145,7 @@ def exactly(form):
     return lambda x: 0.5 * np.sum(term.weights * np.square(Z @ x.astype(np.longdouble) - y))
 
 
+@pytest.mark.usefixtures("at_the_root")
 def test_rows_are_read_where_sums_decide_nothing(tmp_path):
     A = columns(1)
     y = target(A, 1)

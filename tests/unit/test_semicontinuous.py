@@ -44,7 +44,7 @@ def declared(A, b):
     return w, lambda *c: sm.Problem(goal, *c)
 
 
-@pytest.mark.parametrize("backend", [None, "exchange"])
+@pytest.mark.parametrize("backend", [None, pytest.param("exchange", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("low", "high", "k"), [(0.2, 0.4, P), (0.1, np.inf, 2), (-0.3, -0.1, 3)])
 def test_the_best_of_all_supports_is_found(low, high, k, backend):
     for seed in range(3):

@@ -153,8 +153,14 @@ def test_separable_classes() -> None:
         sm.Problem(goal, sm.card(W, axis=1) <= 3).solve()
 
 
-@pytest.mark.parametrize("loss", [sm.squared_loss, sm.logistic_loss, sm.hinge_loss])
-@pytest.mark.parametrize("name", INFEASIBLE)
+@pytest.mark.parametrize(  # each with one loss, and in the slow suite with the others
+    ("name", "loss"),
+    [
+        pytest.param(name, loss, marks=[pytest.mark.slow] * ((i + j) % 3 > 0))
+        for i, name in enumerate(INFEASIBLE)
+        for j, loss in enumerate((sm.squared_loss, sm.logistic_loss, sm.hinge_loss))
+    ],
+)
 def test_infeasible(name: str, loss: Callable[..., Any]) -> None:
     constraints, words = INFEASIBLE[name]
     w = sm.Variable(P, name="w")

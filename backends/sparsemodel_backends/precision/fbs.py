@@ -51,6 +51,8 @@ class PrecisionFBS(IterativeBackend[PrecisionFBSState]):
         Edges added at a time.
     tol
         Accuracy of the restricted solves on the way, as a Newton decrement; the last one is exact.
+    max_iter
+        Limit on the number of steps.
 
     Notes
     -----

@@ -60,6 +60,8 @@ class PrecisionFoBa(IterativeBackend[PrecisionFoBaState]):
         Edges added at a time; each backward step removes one.
     tol
         Accuracy of the restricted solves on the way, as a Newton decrement; the last one is exact.
+    max_iter
+        Limit on the number of forward and backward steps.
 
     Notes
     -----

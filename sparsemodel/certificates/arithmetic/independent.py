@@ -52,7 +52,9 @@ def independent(columns: Sequence[FloatArray]) -> list[FloatArray]:
     scale = np.where(np.all((stacked / scale) * scale == stacked, axis=0), scale, 1.0)
     stacked = (stacked / scale)[:, stacked.any(axis=0)]
     if not _apart(stacked):
-        stacked = _replaced(stacked)
+        # Columns span no more than there are different rows.
+        rows, places = np.unique(stacked, axis=0, return_inverse=True)
+        stacked = _replaced(rows)[places.ravel()]
     return np.split(stacked, np.cumsum([len(c) for c in columns])[:-1])
 
 

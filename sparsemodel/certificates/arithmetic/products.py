@@ -31,9 +31,9 @@ from sparsemodel.designs import (
     TransformedDesign,
 )
 from sparsemodel.designs.dense import DenseColumns
-from sparsemodel.designs.elsewhere.distributed import DistributedDesign
-from sparsemodel.designs.elsewhere.foreign import ForeignDesign
 from sparsemodel.designs.operator import compare_with_adjoint
+from sparsemodel.designs.remote.distributed import DistributedDesign
+from sparsemodel.designs.remote.foreign import ForeignDesign
 from sparsemodel.interfaces import (
     Access,
     BoolArray,
@@ -80,7 +80,7 @@ def _column_norms(design: Design) -> FloatArray:
         return np.asarray(sizes + 1e-150 * np.sqrt(n))
     if isinstance(design, SparseDesign):
         squares = np.asarray(_squared(design).sum(axis=0), dtype=np.float64).ravel()
-    elif isinstance(design, (DenseDesign, DenseColumns, OnesDesign)) or _elsewhere(design):
+    elif isinstance(design, (DenseDesign, DenseColumns, OnesDesign)) or _is_remote(design):
         squares = design.column_square_norms()
     elif Access.ROWS in design.access:
         squares = np.zeros(p)
@@ -351,10 +351,10 @@ def _squared(design: SparseDesign) -> Any:
     return array
 
 
-def _elsewhere(design: Design) -> bool:
+def _is_remote(design: Design) -> bool:
     """Return whether squares of the entries are added up, in float64, where the entries are."""
     if isinstance(design, TransformedDesign):
-        return design.only_scaled and _elsewhere(design.inner)
+        return design.only_scaled and _is_remote(design.inner)
     return isinstance(design, (ChunkedDesign, DistributedDesign, ForeignDesign))
 
 

@@ -51,7 +51,7 @@ class Incumbent:
         With them are those that they need.
         """
         if self._sparsity.order is not None:
-            units = self._sparsity.order.closed(units)
+            units = self._sparsity.order.closure(units)
         key = units.tobytes()
         if key in self._tried:
             return False

@@ -190,7 +190,7 @@ def _decided_in_order(
         return Proved(math.inf, nowhere, nowhere)
     after = np.where(implied[0], IN, np.where(implied[1], OUT, UNDECIDED))
     k -= int(np.sum((after == IN) & (status != IN)))
-    if k <= 0 and not order.keeps(np.flatnonzero(after == IN)):
+    if k <= 0 and not order.is_closed(np.flatnonzero(after == IN)):
         return Proved(math.inf, nowhere, nowhere)
     found = decide(low, after, k, replace(sparsity, order=None))
     if found is None:

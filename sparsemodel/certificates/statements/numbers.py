@@ -163,7 +163,7 @@ def numbers_of(form: SparseRegression, blocks: list[list[tuple[IntArray, str]]])
         **({"limits": _limits(form.sparsity)} if form.sparsity.limits else {}),
         **({"crossing": _limits(form.sparsity, crossing=True)} if form.sparsity.crossing else {}),
         **_costs(form.sparsity),
-        **({} if form.sparsity.order is None else {"order": form.sparsity.order.listed}),
+        **({} if form.sparsity.order is None else {"order": form.sparsity.order.as_lists}),
         "lower": _array(lower),
         "upper": _array(upper),
         **({} if box is None or box.least is None else {"least": _array(box.least)}),

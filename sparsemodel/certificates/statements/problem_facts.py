@@ -98,7 +98,7 @@ class ProblemFacts:
         ]
         needing = {child for child, *_ in (self.numbers or {}).get("order", ())}
         if needing:
-            parts.append(f"{len(needing)} of them only beside others")
+            parts.append(f"{len(needing)} of them only together with others")
         free = self.free if self.grouped else self.free - forced
         if free:
             parts.append(not_counted(free, units == "rows"))
@@ -163,7 +163,7 @@ def describe(
     for knapsack in sparsity.knapsacks:
         structure += f":{array_hash(knapsack.costs)}<={knapsack.most!r}"
     if sparsity.order is not None:
-        rows = sparsity.order.listed
+        rows = sparsity.order.as_lists
         most = max(map(len, rows))
         padded = np.array([[*row, *[-2] * (most - len(row))] for row in rows], dtype=np.float64)
         structure += f":order {array_hash(padded)}"

@@ -25,7 +25,11 @@ def independent(columns: list[Any], exact: bool) -> list[Ball]:
     """
     b = np.concatenate(columns)
     b = b[:, b.any(axis=0)]
-    out = number(b, exact) if _apart(b) else _numbers(_replaced(b), len(b), exact)
+    if _apart(b):
+        out = number(b, exact)
+    else:  # columns span no more than there are different rows
+        rows, places = np.unique(b, axis=0, return_inverse=True)
+        out = _numbers(_replaced(rows), len(rows), exact)[places.ravel()]
     ends = np.cumsum([len(c) for c in columns])
     return [out[end - len(c) : end] for end, c in zip(ends, columns, strict=True)]
 

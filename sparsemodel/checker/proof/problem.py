@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sparsemodel.checker import files
 from sparsemodel.checker.files import require
-from sparsemodel.checker.proof.arithmetic import Ball, number
+from sparsemodel.checker.proof.arithmetic import Ball, middle, number
 from sparsemodel.checker.proof.constraints import Eigenvalues, Norm, limits_of
 from sparsemodel.checker.proof.losses import FORMULAS, Term, cox_of, loss_of
 from sparsemodel.checker.proof.supports import Supports, supports_of
@@ -81,6 +82,18 @@ class Problem:
     def number(self, values: Any) -> Ball:
         """Return floats as numbers of the kind that is computed with."""
         return number(values, self.exact)
+
+    def in_rationals(self) -> Problem:
+        """Return the problem in rational numbers, which what a file holds is exactly."""
+        held = [self.ridge, self.constant, self.supports.prices]
+        ridge, constant, prices = (number(middle(v), True) for v in held)
+        supports, terms = copy(self.supports), []
+        supports.prices = prices
+        for t in self.terms:
+            A, c, o = (number(middle(v), True) for v in (t.A, t.c, t.o))
+            terms.append(replace(t, A=A, c=c, o=o))
+        own = replace(self, terms=terms, ridge=ridge, constant=constant)
+        return replace(own, supports=supports, exact=True)
 
 
 def _rounded_up(sums: Any, terms: Any) -> Any:

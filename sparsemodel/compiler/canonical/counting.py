@@ -119,7 +119,7 @@ class _Units:
                 "and groups of them in another (or other groups). Give each group of one kind an "
                 "entry of a variable g of its own with columns of zeros, `A @ w + np.zeros((n, m)) "
                 "@ g`, and write `sm.chosen(w) <= sm.chosen(g)[labels]`, `sm.card(g) <= 2`: an "
-                "entry is in only beside that of its group."
+                "entry is in only together with that of its group."
             )
         codes = np.unique(labels[fresh], return_inverse=True)[1].reshape(-1)
         unit[coordinates[fresh]] = following + codes

@@ -54,7 +54,7 @@ def _refuse_circles(order: Order, units: int, declaration: Declaration) -> None:
     """Raise an error where units cannot come in one after the other."""
     inside = np.zeros(units, dtype=bool)
     while True:
-        free = order.joining(np.flatnonzero(inside), units)
+        free = order.addable(np.flatnonzero(inside), units)
         if not np.any(free & ~inside):
             break
         inside |= free

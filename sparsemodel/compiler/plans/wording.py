@@ -67,7 +67,7 @@ def _(form: SparseRegression) -> str:
         text += f", their costs at most {knapsack.most:g} together"
     if sparsity.order is not None:
         needing = np.unique(sparsity.order.child[sparsity.order.child >= 0]).size
-        text += f", {needing} of them only beside others"
+        text += f", {needing} of them only together with others"
     text += f" ({forced} of them by their bounds)" if forced else ""
     text += f", {not_counted(free, form.matrix)}" if free else ""
     text += ", within bounds" if form.box is not None else ""

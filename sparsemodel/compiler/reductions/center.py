@@ -64,7 +64,7 @@ def _exact_where_constant(design: Design, weights: FloatArray, means: FloatArray
 
     Otherwise columns of rounding are left, and methods that bring columns to one size fit them.
     Means of data in single precision may be off by that; data in files or on workers are not read
-    again. Of operators, see :func:`~sparsemodel.designs.elsewhere.grams.centred`.
+    again. Of operators, see :func:`~sparsemodel.designs.remote.grams.centred`.
     """
     if Access.ROWS not in design.access:
         return means

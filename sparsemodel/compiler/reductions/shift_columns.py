@@ -24,7 +24,7 @@ from sparsemodel.designs import (
     TransformedDesign,
 )
 from sparsemodel.designs.dense import DenseColumns
-from sparsemodel.designs.elsewhere.distributed import DistributedDesign
+from sparsemodel.designs.remote.distributed import DistributedDesign
 from sparsemodel.interfaces import (
     Access,
     Design,

@@ -162,7 +162,7 @@ class Form(ABC):
         uneven = bool(sparsity.knapsacks or sparsity.crossing)
         uneven = uneven or (box is not None and box.least is not None)
         order = sparsity.order
-        uneven = uneven or (order is not None and (bool(sparsity.limits) or order.barred))
+        uneven = uneven or (order is not None and (bool(sparsity.limits) or order.has_unsupported))
         return sparsity.priced or uneven
 
     def with_limit(self, k: int) -> Self:

@@ -149,7 +149,7 @@ class Cardinality:
         """Return whether distinct ``units`` may be nonzero together."""
         return (
             all(knapsack.left(units) >= 0.0 for knapsack in self.knapsacks)
-            and (self.order is None or self.order.keeps(units))
+            and (self.order is None or self.order.is_closed(units))
             and units.size <= self.budget
             and all(bool(np.all(layer.counts(units) <= layer.most)) for layer in self.layers)
         )
@@ -160,7 +160,7 @@ class Cardinality:
         Of the smallest set that is asked for each unit is tried, the one with the largest of
         ``scores`` first, unless more sets with nothing in common are asked for than there is room.
         """
-        asked = [] if self.order is None else sorted(self.order.asked(units), key=len)
+        asked = [] if self.order is None else sorted(self.order.missing_parents(units), key=len)
         apart: list[IntArray] = []
         for one in asked:
             if not any(np.isin(one, other).any() for other in apart):
@@ -196,7 +196,7 @@ class Cardinality:
         for knapsack in self.knapsacks:
             mask &= knapsack.fitting(units)
         if self.order is not None:
-            mask &= self.order.joining(units, self.units)
+            mask &= self.order.addable(units, self.units)
         mask[units] = False
         return mask
 
@@ -210,7 +210,7 @@ class Cardinality:
             for knapsack in self.knapsacks:
                 mask[place] &= knapsack.fitting(others)
             if self.order is not None:
-                mask[place] &= self.order.joining(others, self.units)
+                mask[place] &= self.order.addable(others, self.units)
         mask[:, units] = False
         return mask
 
@@ -288,7 +288,7 @@ class Cardinality:
         # Not by squares, which are zero for entries below 1e-162.
         nonzero = (x != 0.0) if x.ndim == 1 else (x != 0.0).any(axis=1)
         (units,) = self.unit_scores(nonzero.astype(np.float64)).nonzero()
-        return units if self.order is None else self.order.closed(units)
+        return units if self.order is None else self.order.closure(units)
 
     def count(self, x: FloatArray) -> int:
         """Return the number of :meth:`active_units`."""

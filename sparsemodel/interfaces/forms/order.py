@@ -1,4 +1,4 @@
-"""What may be nonzero only beside something else."""
+"""Hierarchies: units that may be nonzero only if their parents are."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Order:
     """Units of which one has to be in, shape ``(m, q)``; -2 in rows with fewer."""
 
     @property
-    def barred(self) -> bool:
-        """Return whether there are units that nothing can support."""
+    def has_unsupported(self) -> bool:
+        """Return whether there are units without any parent that they could have."""
         return bool((self.parents == _NEVER).all(axis=1).any())
 
     @property
-    def listed(self) -> list[list[int]]:
+    def as_lists(self) -> list[list[int]]:
         """Return each requirement as its unit with the parents, as certificates have it."""
         rows = zip(self.child.tolist(), self.parents.tolist(), strict=True)
         return [[child, *(j for j in parents if j != _NEVER)] for child, parents in rows]
@@ -42,21 +42,21 @@ class Order:
         """Return the order where ``units`` can support nothing."""
         return Order(self.child, np.where(np.isin(self.parents, units), _NEVER, self.parents))
 
-    def lacking(self, units: IntArray) -> BoolArray:
-        """Return which requirements distinct ``units`` do not keep, shape ``(m,)``."""
+    def violated(self, units: IntArray) -> BoolArray:
+        """Return which requirements distinct ``units`` violate, shape ``(m,)``."""
         inside = self._marked(units)
         return np.asarray(inside[self.child] & ~inside[self.parents].any(axis=1))
 
-    def asked(self, units: IntArray) -> list[IntArray]:
-        """Return what ``units`` lack: of each of these sets one has to be in beside them."""
-        return [row[row != _NEVER] for row in self.parents[self.lacking(units)]]
+    def missing_parents(self, units: IntArray) -> list[IntArray]:
+        """Return sets of parents, of each of which one has to be in for ``units`` to be closed."""
+        return [row[row != _NEVER] for row in self.parents[self.violated(units)]]
 
-    def keeps(self, units: IntArray) -> bool:
-        """Return whether ``units`` may be in without any other."""
-        return not self.lacking(units).any()
+    def is_closed(self, units: IntArray) -> bool:
+        """Return whether ``units`` are closed: they may be in without any other."""
+        return not self.violated(units).any()
 
-    def spared(self, units: IntArray) -> BoolArray:
-        """Return which single ones of ``units`` may leave the others, ``(len(units),)``.
+    def removable(self, units: IntArray) -> BoolArray:
+        """Return which single ones of ``units`` may be removed, ``(len(units),)``.
 
         None where not even all of them keep the requirements.
         """
@@ -72,9 +72,9 @@ class Order:
         needed[last[sole]] = True
         return ~needed[units]
 
-    def joining(self, units: IntArray, number: int) -> BoolArray:
-        """Return which single units keep all requirements beside ``units``, shape ``(number,)``."""
-        inside, broken = self._marked(units), self.lacking(units)
+    def addable(self, units: IntArray, number: int) -> BoolArray:
+        """Return which single units, added to ``units``, make them closed, shape ``(number,)``."""
+        inside, broken = self._marked(units), self.violated(units)
         alone = ~inside[self.child] & ~inside[self.parents].any(axis=1)
         mask = np.ones(number, dtype=bool)
         mask[self.child[alone]] = False
@@ -82,14 +82,14 @@ class Order:
             mask &= np.isin(np.arange(number), self.parents[i])
         return mask
 
-    def closed(self, units: IntArray, scores: FloatArray | None = None) -> IntArray:
-        """Return sorted ``units`` with what they require.
+    def closure(self, units: IntArray, scores: FloatArray | None = None) -> IntArray:
+        """Return sorted ``units`` with the parents that they require.
 
         Of several parents the one with the largest of ``scores``, else the one that most of the
         units ask for; ties go to the lower number.
         """
         while True:
-            lacking = self.lacking(units)
+            lacking = self.violated(units)
             if not lacking.any():
                 return np.sort(units)
             asked = self.parents[lacking]
@@ -102,10 +102,10 @@ class Order:
                 alone = numbers[[np.argmax(times if scores is None else scores[numbers])]]
             units = np.union1d(units, alone)
 
-    def supported(self, units: IntArray) -> IntArray:
-        """Return the largest part of ``units`` that keeps what its own units require."""
+    def largest_closed(self, units: IntArray) -> IntArray:
+        """Return the largest subset of ``units`` that is closed."""
         while True:
-            lost = self.child[self.lacking(units)]
+            lost = self.child[self.violated(units)]
             left = np.setdiff1d(units, lost)
             if left.size == units.size:
                 return left
@@ -133,7 +133,7 @@ class Order:
             out[self.child[lost]] = True
 
     def left(self, taken: IntArray, kept: IntArray, number: int) -> Order | None:
-        """Return what units that are ``taken`` leave to those ``kept``, sorted, numbered anew.
+        """Return what units that are ``taken`` leave to those ``kept``, sorted and renumbered.
 
         ``number`` is that of all units; the others are out.
         """

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.designs.elsewhere.foreign import double_precision
+from sparsemodel.designs.remote.foreign import double_precision
 from sparsemodel.interfaces import DataTypeError, FloatArray, MissingDependencyError, ModelError
 from sparsemodel.loading import uninterrupted
 

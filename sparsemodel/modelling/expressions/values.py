@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemodel.designs.elsewhere.foreign import fetched, is_foreign
+from sparsemodel.designs.remote.foreign import fetched, is_foreign
 from sparsemodel.designs.tables.frames import frame_array, series_array
 from sparsemodel.interfaces import DataError, DataTypeError, FloatArray, IntArray, ModelError
 from sparsemodel.interfaces.numeric import (

@@ -41,7 +41,7 @@ from sparsemodel.numerics import as_sequence
 from sparsemodel.numerics.budget import budget, too_late_to_read
 from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.folds import Observed
-from sparsemodel.selection.path import Followed, PathPoint, Search, charged, with_fewer
+from sparsemodel.selection.path import PathPoint, PathResult, Search, sizes_to_follow, with_prices
 from sparsemodel.selection.regression_path import valued
 from sparsemodel.selection.regressions import (
     RegressionObservations,
@@ -252,14 +252,14 @@ class Compiled(CompiledProblem):
         form = replace(self.form, ridge=factor * self.form.ridge)
         return replace(self, form=form, _facts=None, _reduced=None, certified=None)
 
-    def path(self, ks: Sequence[int], how: Search) -> Followed:
+    def path(self, ks: Sequence[int], how: Search) -> PathResult:
         if self.along is not None or not self.form.sparsity.plain:
             return limited_path(self.form, ks, self.along, how, self._known)
         facts, reduced = self.analysis()
-        found = solve_path(self.form, reduced, facts, with_fewer(ks, self.form), how)
+        found = solve_path(self.form, reduced, facts, sizes_to_follow(ks, self.form), how)
         if how.backend is None:  # else the points are of the unreduced form
             found = valued(self.form, reduced, found)
-        return charged(found, self.form.sparsity, ks)
+        return with_prices(found, self.form.sparsity, ks)
 
     def scores(self, points: Sequence[PathPoint], criterion: Criterion) -> FloatArray:
         return regression_criterion_values(self.form, points, criterion, self._declared_weights())

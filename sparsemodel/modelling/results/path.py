@@ -9,7 +9,7 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.documents.document import Document
 from sparsemodel.documents.documented import Documented
 from sparsemodel.interfaces import (
@@ -19,13 +19,13 @@ from sparsemodel.interfaces import (
     ModelError,
     Stop,
 )
-from sparsemodel.interfaces.errors import Signposted
+from sparsemodel.interfaces.errors import NameHints
 from sparsemodel.interfaces.numeric import shown
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
-from sparsemodel.modelling.results.failures import asked
-from sparsemodel.modelling.results.fitted import NAMES_OF_PATHS, Use
+from sparsemodel.modelling.results.failures import as_computation
+from sparsemodel.modelling.results.fitted import NAMES_OF_PATHS, ModelContext
 from sparsemodel.modelling.results.overviews import path_document
 from sparsemodel.modelling.results.solution import PathSolution
 from sparsemodel.modelling.run_options import within
@@ -34,12 +34,12 @@ from sparsemodel.progress import counted
 from sparsemodel.selection.choice import at_the_end, best_carried
 from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.cross_validation import CrossValidation, cross_validate
-from sparsemodel.selection.path import Followed, Search
+from sparsemodel.selection.path import PathResult, Search
 from sparsemodel.selection.stability import selection_frequencies
 
 
 @final
-class Path(Documented, Signposted):
+class Path(Documented, NameHints):
     """Solutions for a range of k, and of ridges; made by :meth:`Problem.path`.
 
     Attributes
@@ -74,13 +74,13 @@ class Path(Documented, Signposted):
     array([0, 2])
     """
 
-    _elsewhere = NAMES_OF_PATHS
+    _hints_by_name = NAMES_OF_PATHS
 
     def __init__(
         self,
         reading: Reading,
         compiled: Sequence[CompiledProblem],
-        followed: Sequence[Followed],
+        followed: Sequence[PathResult],
         how: Search,
         ridges: FloatArray | None = None,
         parameter: Parameter | None = None,
@@ -137,7 +137,7 @@ class Path(Documented, Signposted):
         """Return the objectives as a table: a row for each k, a column for each ridge."""
         return path_document(self.k.tolist(), self.ridges, self.objective, self.support)
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def at(self, k: int, ridge: float | None = None) -> PathSolution:
         """Return the solution for a ``k`` of the path, and one of its ridges.
 
@@ -173,7 +173,7 @@ class Path(Documented, Signposted):
         scores = self.objective if self.ridges is None else self.objective[:, [column]]
         return self._chosen((int(rows[0]), column), "hand", scores)
 
-    @asked("Choosing")
+    @as_computation("Choosing")
     def select(self, criterion: str = "ebic", *, gamma: float | None = None) -> PathSolution:
         r"""Return the solution that minimises an information criterion.
 
@@ -219,7 +219,7 @@ class Path(Documented, Signposted):
         self._warn_at_the_end(place[0], criterion, most)
         return self._chosen(place, criterion, self._shaped(scores))
 
-    @asked("Cross-validating")
+    @as_computation("Cross-validating")
     def cross_validate(
         self,
         *,
@@ -267,7 +267,7 @@ class Path(Documented, Signposted):
         self._warn_at_the_end(found.place[0], "cross-validation", None)
         return replace(self._chosen(found.place, rule, found.mean), stop=found.stop)
 
-    @asked("Cross-validating")
+    @as_computation("Cross-validating")
     def cross_validation(
         self,
         *,
@@ -299,7 +299,7 @@ class Path(Documented, Signposted):
             )
         return replace(found, losses=self._shaped(found.losses))
 
-    @asked("Drawing halves")
+    @as_computation("Drawing halves")
     def stability(
         self, *, resamples: int = 50, seed: int = 0, time_limit: float | None = None
     ) -> FloatArray:
@@ -353,10 +353,10 @@ class Path(Documented, Signposted):
             chosen_by=rule,
             scores=scores,
             ridge=None if self.ridges is None else float(self.ridges[column]),
-            use=Use.of(self._reading, self._problems[column], point.x),
+            use=ModelContext.of(self._reading, self._problems[column], point.x),
         )
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def plot(self, axes: Any = None, *, chosen: PathSolution | None = None) -> Any:
         """Draw the objective against k, and the scores behind a choice; a line for each ridge.
 
@@ -388,7 +388,7 @@ def followed(
     if ridges is None:
         return Path(reading, [compiled], [compiled.path(ks, how)], how, None, parameter)
     problems = [compiled.with_ridge(float(factor)) for factor in ridges]
-    found: list[Followed] = []
+    found: list[PathResult] = []
     for place, problem in enumerate(counted(problems, "ridge")):
         with sharing(len(problems) - place):
             near = found[-1].points if found else ()

@@ -368,7 +368,7 @@ def redrawn(
     gone = rng.choice(units, min(times, units.size), replace=False)
     kept = np.setdiff1d(units, gone)
     if sparsity.order is not None:
-        kept = sparsity.order.supported(kept)
+        kept = sparsity.order.largest_closed(kept)
         start, gone = minimised(kept, point), np.setdiff1d(units, kept)
         return minimised(models.regrown(start, kept, gone, rng), point)
     base = minimised(kept, point)

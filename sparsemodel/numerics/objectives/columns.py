@@ -8,8 +8,8 @@ from typing import final
 import numpy as np
 
 from sparsemodel.designs import DenseDesign, StackedDesign, TransformedDesign
-from sparsemodel.designs.elsewhere.columns import ReadColumns
-from sparsemodel.designs.elsewhere.foreign import comes_over
+from sparsemodel.designs.remote.columns import ReadColumns
+from sparsemodel.designs.remote.foreign import is_fetched
 from sparsemodel.interfaces import (
     Access,
     BoolArray,
@@ -56,7 +56,7 @@ class SupportColumns:
         last = self._support
         if self.holds(support):
             return self._designs
-        if self._brought and comes_over(self._terms[0].design.shape[0], support.size):
+        if self._brought and is_fetched(self._terms[0].design.shape[0], support.size):
             # None is sent twice while it is kept.
             pairs = zip(self._brought, self._terms, strict=True)
             found: tuple[Design, ...] = tuple(

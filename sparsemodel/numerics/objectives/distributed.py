@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sparsemodel.designs.elsewhere.workers import placed, sent, summed
+from sparsemodel.designs.remote.workers import placed, sent, summed
 from sparsemodel.interfaces import (
     FloatArray,
     IntArray,
@@ -82,11 +82,11 @@ class DistributedObjective(OfRegression):
         return bool(form.terms)
 
     @staticmethod
-    def comes_over(form: SparseRegression) -> bool:
-        """Return whether the columns of a support and its neighbours come over instead, once."""
+    def is_fetched(form: SparseRegression) -> bool:
+        """Return whether the columns of a support and its neighbours are fetched instead, once."""
         found = [leaf for term in form.terms for leaf in leaves(term.design)]
         budget = min(form.sparsity.budget, form.sparsity.size)
-        return all(leaf.comes_over(_NEIGHBOURS * max(budget, 1)) for leaf in found)
+        return all(leaf.is_fetched(_NEIGHBOURS * max(budget, 1)) for leaf in found)
 
     def point(self, support: IntArray, values: FloatArray) -> Point:
         rest = self._rest.point(support, values)
@@ -226,7 +226,7 @@ class _Parts:
         return self._made
 
     def forget(self) -> None:
-        """Make them anew when they are next needed: some were lost with a worker."""
+        """Make them again when they are next needed: some were lost with a worker."""
         self._made = None
         for term in self._form.terms:
             for leaf in leaves(term.design):

@@ -11,7 +11,7 @@ import numpy as np
 
 from sparsemodel.designs import OnesDesign, StackedDesign, TransformedDesign
 from sparsemodel.designs.dense import DenseDesign
-from sparsemodel.designs.elsewhere.distributed import DistributedDesign
+from sparsemodel.designs.remote.distributed import DistributedDesign
 from sparsemodel.interfaces import Design, FloatArray, IntArray, Point, SparseRegression, Term
 from sparsemodel.numerics.objectives.hessians import hessian_rows
 from sparsemodel.numerics.objectives.regression import RegressionObjective, curvatures_of, margins

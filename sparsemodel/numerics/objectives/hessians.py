@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemodel.designs import StackedDesign
 from sparsemodel.designs.dense import DenseDesign
-from sparsemodel.designs.elsewhere.foreign import is_elsewhere
+from sparsemodel.designs.remote.foreign import is_remote
 from sparsemodel.interfaces import (
     Curved,
     Design,
@@ -83,7 +83,7 @@ def is_sparse(design: Design) -> bool:
 def weighted_gram(design: Design, h: FloatArray) -> FloatArray:
     """Return ``A.T @ diag(h) @ A`` in float64, for weights of at least 0."""
     p = design.shape[1]
-    if isinstance(design, StackedDesign) and is_elsewhere(design):
+    if isinstance(design, StackedDesign) and is_remote(design):
         return design.gram(h)  # where the entries are
     stacked, inner = isinstance(design, StackedDesign), getattr(design, "inner", design)
     if is_sparse(design) or not isinstance(inner, (DenseDesign, StackedDesign)):

@@ -50,7 +50,7 @@ def best_closed(
         raise ValueError("there is nothing that units need")
     limit = replace(sparsity, k=k + sparsity.forced_units)
     begun = np.empty(0, np.intp) if begun is None else begun
-    chosen = order.closed(begun, scores)
+    chosen = order.closure(begun, scores)
     if not limit.within(chosen):
         fewer = limit.closing(begun, scores)
         chosen = chosen if fewer is None else fewer
@@ -62,7 +62,7 @@ def best_closed(
         unit = int(np.argmax(worth))
         if worth[unit] == -np.inf:
             break
-        more = order.closed(np.append(chosen, unit), scores)
+        more = order.closure(np.append(chosen, unit), scores)
         if limit.within(more):
             chosen = more
         else:
@@ -108,7 +108,7 @@ def closed_changes(
             propose(units, unit, float(total[unit]))
     for place, leaving in enumerate(units.tolist()):
         others = np.delete(units, place)
-        base = order.supported(others)
+        base = order.largest_closed(others)
         lost = float(cost[np.setdiff1d(units, base)].sum())
         propose(base, None, -lost)
         score, _ = bundles(order, gains, base)
@@ -116,7 +116,7 @@ def closed_changes(
         for unit in _largest(score, units, 2):
             propose(base, unit, float(score[unit]))
         for unit in _largest(
-            np.where(order.joining(others, gains.size), swaps[place], -np.inf), units, 2
+            np.where(order.addable(others, gains.size), swaps[place], -np.inf), units, 2
         ):
             propose(others, unit, float(swaps[place, unit]))
     return _allowed(sparsity, units, cost, gains, proposed, most)
@@ -141,7 +141,7 @@ def _allowed(
     for score, base, unit in sorted(proposed, key=lambda one: -one[0]):
         if score <= least:
             break
-        new = base if unit is None else order.closed(np.append(base, unit), gains)
+        new = base if unit is None else order.closure(np.append(base, unit), gains)
         if unit is not None:
             new, score = _trimmed(sparsity, new, unit, cost, score, least)
         if sparsity.within(new) and not np.array_equal(new, units):
@@ -174,7 +174,7 @@ def _trimmed(
     """
     order = sparsity.order
     while units.size > sparsity.budget and order is not None and score > least:
-        free = np.flatnonzero((units != kept) & order.spared(units))
+        free = np.flatnonzero((units != kept) & order.removable(units))
         if not free.size:
             break
         place = free[np.argmin(cost[units[free]])]

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from scipy import sparse
 
-from sparsemodel.designs.elsewhere.distributed import DistributedDesign
-from sparsemodel.designs.elsewhere.foreign import fetched, is_foreign
+from sparsemodel.designs.remote.distributed import DistributedDesign
+from sparsemodel.designs.remote.foreign import fetched, is_foreign
 from sparsemodel.interfaces import Design, FloatArray
 from sparsemodel.modelling.expressions.affine import Affine, Piece
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity

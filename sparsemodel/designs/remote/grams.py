@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsemodel.designs.elsewhere.foreign import ForeignDesign, adjoint
+from sparsemodel.designs.remote.foreign import ForeignDesign, adjoint
 from sparsemodel.interfaces import Design, FloatArray, IntArray
 from sparsemodel.interfaces.numeric import viewed
 

@@ -9,16 +9,16 @@ from typing import Any, final
 import numpy as np
 
 from sparsemodel.designs.dense import DenseDesign
-from sparsemodel.designs.elsewhere import columns
-from sparsemodel.designs.elsewhere.workers import (
+from sparsemodel.designs.remote import columns
+from sparsemodel.designs.remote.workers import (
     client,
     gathered,
-    hands,
     loaded,
     placed,
     rows_of,
     sent,
     summed,
+    worker_count,
 )
 from sparsemodel.interfaces import Access, DataError, DataTypeError, Design, FloatArray, IntArray
 from sparsemodel.interfaces.design import FAR_BLOCK_BYTES, RestrictedDesign, rows_of_a_block
@@ -62,7 +62,7 @@ class DistributedDesign(Design):
             array = array.astype(np.float64)
         self._array = array
         self._names = names
-        self._groups = _groups(array.chunks[0], hands())
+        self._groups = _groups(array.chunks[0], worker_count())
         self._loaded: tuple[Any, ...] | None = None
         self._losses = 0
         self._columns = columns.ReadColumns(self._brought)
@@ -136,7 +136,7 @@ class DistributedDesign(Design):
     def _small(self) -> bool:
         """Return whether all of it is copied to this process, once."""
         there = self._whole is not None or client() is not None
-        return there and self.comes_over(self.shape[1])
+        return there and self.is_fetched(self.shape[1])
 
     @property
     def _here(self) -> DenseDesign | None:
@@ -147,7 +147,7 @@ class DistributedDesign(Design):
         return self._whole
 
     def forget(self) -> None:
-        """Load the blocks anew when they are next needed: some were lost with a worker."""
+        """Load the blocks again when they are next needed: some were lost with a worker."""
         self._loaded = None
         self._losses += 1
 
@@ -176,8 +176,8 @@ class DistributedDesign(Design):
     def rmatvec_in_double(self, r: FloatArray) -> FloatArray:
         return self._sum(DenseDesign.rmatvec_in_double, r)
 
-    def comes_over(self, count: int) -> bool:
-        """Return whether so many columns are brought over, and not multiplied where they are."""
+    def is_fetched(self, count: int) -> bool:
+        """Return whether so many columns are fetched, and not multiplied where they are."""
         n, p = self.shape
         return 8 * n * min(count, p) <= columns.KEPT_BYTES
 
@@ -187,7 +187,7 @@ class DistributedDesign(Design):
     def restrict_again(self, support: IntArray, last: IntArray, restricted: Design) -> Design:
         if (here := self._here) is not None:
             return here.restrict_again(support, last, restricted)
-        if not self.comes_over(support.size):
+        if not self.is_fetched(support.size):
             return RestrictedDesign(self, support)
         return self._columns.restrict(support, last, restricted, self.stamp)
 

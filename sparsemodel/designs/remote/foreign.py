@@ -147,7 +147,7 @@ class ForeignDesign(Design):
 
     def _stay(self, support: IntArray) -> bool:
         """Return whether so many columns are copied there, in float64, and not brought over."""
-        return self._doubles and not comes_over(self.shape[0], support.size)
+        return self._doubles and not is_fetched(self.shape[0], support.size)
 
     def _columns(self, support: IntArray) -> FloatArray:
         """Return the columns as rows of a float64 array."""
@@ -280,18 +280,18 @@ def double_precision(jax: Any) -> Any:
     return enable_x64()
 
 
-def is_elsewhere(design: Design) -> bool:
+def is_remote(design: Design) -> bool:
     """Return whether some entries are held by another library, or by workers."""
     return bool((Access.DEVICE | Access.DISTRIBUTED) & design.access)
 
 
 def adjoint(design: Design) -> Callable[[FloatArray], FloatArray]:
     """Return the product with the transpose; that of entries held elsewhere is in float64."""
-    return design.rmatvec_in_double if is_elsewhere(design) else design.rmatvec
+    return design.rmatvec_in_double if is_remote(design) else design.rmatvec
 
 
-def comes_over(rows: int, columns: int) -> bool:
-    """Return whether so many columns are brought over, and not copied where they are."""
+def is_fetched(rows: int, columns: int) -> bool:
+    """Return whether so many columns are fetched to NumPy, and not copied where they are."""
     return columns <= _COLUMNS and 8 * rows * columns <= _COLUMN_BYTES
 
 

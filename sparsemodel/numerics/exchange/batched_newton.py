@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from sparsemodel.designs.elsewhere.foreign import is_elsewhere
+from sparsemodel.designs.remote.foreign import is_remote
 from sparsemodel.interfaces import (
     BoolArray,
     Curved,
@@ -42,7 +42,7 @@ as much as on any of these it may say so in error. Of 682 such rankings (random 
 losses) 197 had a lower one, always among those judged by this rule, which were 41 % of all."""
 
 
-def side_by_side(objective: Objective, size: int) -> int:
+def batch_limit(objective: Objective, size: int) -> int:
     """Return how many supports of so many coordinates are looked at together, at most.
 
     None where the objective is not a sum of losses of one prediction each, with second derivatives
@@ -73,7 +73,7 @@ def lowest_first(
     many = max(1, min(_AT_ONCE // numbers, max(_FIRST, _LITTLE // numbers)))
     least, over = np.full(len(supports), np.inf), 0.0
     # Of data on a device no more comes over at a time than is looked at.
-    far = any(is_elsewhere(term.design) for term in objective.form.terms)
+    far = any(is_remote(term.design) for term in objective.form.terms)
     places, columns = _columns_of(objective, supports[:0] if far else supports)
     for first in range(0, len(supports), many):
         some = slice(first, first + many)
