@@ -121,6 +121,15 @@ def test_an_active_bound_has_a_dual_point_of_its_own(tmp_path: Path) -> None:
     assert verify(path, declared(X, 5, lambda omega: omega << 2.0).form)
 
 
+def test_an_active_bound_is_one_in_the_variables_own_units() -> None:
+    omega = sm.Variable((2, 2), symmetric=True)
+    nll = sm.gaussian_nll(omega, np.array([[0.5, -1.0], [-1.0, 4.0]]))
+    problem = sm.Problem(sm.minimize(nll), [sm.card(sm.offdiag(omega)) <= 0, omega >> 4.0 / 9.0])
+    certificate = problem.certify()
+    assert certificate.active == ("the lower eigenvalue bound 0.4444",)
+    assert certificate.gap < 1e-9
+
+
 def test_forbidden_edges_have_multipliers_where_a_bound_is_active(tmp_path: Path) -> None:
     omega = sm.Variable((4, 4), symmetric=True)
     X = np.random.default_rng(42).standard_normal((6, 4))

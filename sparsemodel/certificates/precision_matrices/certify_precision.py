@@ -51,6 +51,9 @@ from sparsemodel.threads import small_work
 _RATE = 5e8
 """Cubes of the order that eigendecompositions get through in a second, on the low side."""
 
+_ALIKE = 10
+"""Powers of two between the units of variables up to which rounding leaves bounds in their own."""
+
 TRIVIAL = "the unconstrained likelihood"
 RELAXED = "the perspective relaxation of the strong convexity"
 SEARCHED = "branch and bound over the edges"
@@ -235,7 +238,7 @@ def _search(
     best, witness, m = -np.inf, PrecisionWitness(), len(form.parts)
     enclosing_cost = m * (eigenvalue_cost(form.order) + inverse_cost(form.order))
     evaluation = m * eigenvector_cost(form.order)
-    choices = [_in_units(one) for one in at.matrices]
+    choices = [_in_units(*pair) for pair in zip(form.parts, at.matrices, strict=True)]
     if not left.fits(max(map(len, choices)) * enclosing_cost, evaluation):
         return best, witness
     null = null_nats(form)
@@ -262,13 +265,15 @@ def _search(
     return best, witness
 
 
-def _in_units(at: Evaluated) -> list[tuple[int, ...] | None]:
+def _in_units(form: SparsePrecision, at: Evaluated) -> list[tuple[int, ...] | None]:
     """Return the variables' own units, and those that make them alike.
 
-    Bounds on eigenvalues are about the variables' own units; the modulus is largest where they
-    are all alike.
+    Bounds on eigenvalues are about the variables' own units, and the modulus is largest where they
+    are all alike: an active bound decides, unless rounding does.
     """
     units = np.clip(np.frexp(np.diagonal(at.factor.omega))[1] // 2, -LARGEST, LARGEST)
+    if np.ptp(units) <= _ALIKE and active_bounds(at.factor, form.alpha, form.beta):
+        return [None]
     return [None, tuple(map(int, units))] if np.any(units != units[0]) else [None]
 
 
