@@ -33,8 +33,9 @@ _STARTS, _NUMBERS, _BEGINNING, _LEFT, _ENDS = 600, 2**25, 3, 0.7, 24
 """Compiled searches of a size in few columns at most, numbers that they go through, about,
 coordinates drawn at random that half of them begin with, the share of a support that others leave
 out at most, and their best ends that are searched from in all columns. Of 126 points of paths of
-genes 12 ended more than .1 % above the best known one, 28 with 300 such searches, 35 by
-perturbations of the supports kept, in two thirds, three fifths and all of the time."""
+genes (and 17 of 111 others, which did not serve to choose these values) 12 ended more than .1 %
+above the best known one, 28 with 300 such searches, 35 by perturbations of the supports kept, in
+two thirds, three fifths and all of the time."""
 _ELSEWHERE = 4
 """Times that :func:`found_elsewhere` draws. Of 98 searches of 300 to 3051 columns for 5 to 15
 units, half of them of genes, 16 ended .4 to 8.3 % lower with it, none higher, in 1.2 times the
