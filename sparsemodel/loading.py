@@ -58,6 +58,9 @@ def numba() -> Numba:
     try:
         with uninterrupted():
             import numba
+            from numba.core.registry import cpu_target
+
+            cpu_target.target_context.refresh()  # what it imports when it is first used
     except ImportError as error:
         raise MissingDependencyError(
             f"Numba, which compiles the search of proofs, cannot be imported ({error}): "

@@ -12,6 +12,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, Claim, verify
+from sparsemodel.certificates.proving import attempts
 from sparsemodel.certificates.proving.prove import prove
 from sparsemodel.interfaces import CertificateError, DataError, UnsupportedProblemError
 
@@ -209,3 +210,24 @@ def test_a_search_whose_parts_leave_a_gap_does_not_say_that_it_closed() -> None:
     proof = sm.Problem(goal, sm.card(sm.diff(w)) <= 2, w >= 0).prove()
     assert proof.proof is not None
     assert (proof.relative_gap <= 1e-4) == (proof.proof["summary"]["ended"] == "closed")
+
+
+def test_what_bounds_compile_is_not_counted_where_they_are_no_help(monkeypatch):
+    rng = np.random.default_rng(0)
+    A, w = rng.standard_normal((40, 30)), sm.Variable(30)
+    goal = sm.minimize(sm.squared_loss(A @ w, A[:, 0] - A[:, 1] + 0.5 * rng.standard_normal(40)))
+    problem = sm.Problem(goal, sm.card(w) <= 4)
+    problem.solve()
+    problem.prove()  # all is compiled
+    clock, later = time.perf_counter, [0.0]
+
+    def compiled(deadline):
+        later[0] += 1000.0
+        return 1000.0
+
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + later[0])
+    monkeypatch.setattr(attempts, "_compiled", compiled)
+    monkeypatch.setattr(attempts, "_in_box", lambda *given: None)
+    found = prove(problem.form, problem._outcome.x, boxable=True)
+    assert later[0] > 0.0
+    assert found.proof["summary"]["ended"] == "closed"

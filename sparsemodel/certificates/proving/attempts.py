@@ -260,7 +260,7 @@ def _later(task: Task, search: Search) -> Task:
     """Return a task for another search than one that took time to compile, which is not counted."""
     if task.deadline is None:
         return task
-    return replace(task, deadline=task.deadline + search.root.delay)
+    return replace(task, deadline=task.deadline + search.delay)
 
 
 def _stuck(attempt: Attempt) -> bool:
@@ -329,6 +329,7 @@ def _chosen(attempt: Attempt, root: gram.GramPart, gap: float) -> Attempt:
             return attempt
     if search.over:
         return attempt
+    search.waited += _compiled(_later(task, search).deadline)  # whichever search goes on
     nodes = None if task.max_nodes is None else task.max_nodes - search.nodes
     other = _in_box(_later(task, search), search.incumbent.x, root.quadratic, nodes)
     if other is None:
@@ -353,9 +354,7 @@ def _in_box(
     form, deadline = task.form, task.deadline
     if not loadable(BOUNDS, deadline):
         return None
-    from sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled import compiling
-
-    compiled, now = compiling(), time.perf_counter()
+    compiled, now = _compiled(deadline), time.perf_counter()
     if deadline is not None:
         deadline += compiled
     bounds = from_data(
@@ -376,6 +375,15 @@ def _in_box(
         deadline=deadline,
         max_nodes=nodes,
     )
+
+
+def _compiled(deadline: float | None) -> float:
+    """Compile what finds bounds, where there is time for it; return the seconds that this took."""
+    if not loadable(BOUNDS, deadline):
+        return 0.0
+    from sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled import compiling
+
+    return compiling()
 
 
 def _gap(search: Search) -> float:

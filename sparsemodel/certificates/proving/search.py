@@ -81,6 +81,8 @@ class Search:
         self.fixed: int = 0
         self.check: float = 0.0
         """Seconds that checking a recorded node takes, where that is part of the limit."""
+        self.waited: float = 0.0
+        """Seconds that compiling took beside that of its own nodes."""
         self.patient: bool = True
         """Whether it goes on where a part keeps a gap, so that it cannot close."""
         self.first: Relaxed | None = None
@@ -144,8 +146,13 @@ class Search:
     def _late(self) -> bool:
         if self._deadline is None:
             return False
-        spare = self.root.delay - self.check * self.recorder.count
+        spare = self.delay - self.check * self.recorder.count
         return time.perf_counter() >= self._deadline + spare
+
+    @property
+    def delay(self) -> float:
+        """Return the seconds that compiling took, which do not count as search."""
+        return self.root.delay + self.waited
 
     @property
     def over(self) -> bool:
