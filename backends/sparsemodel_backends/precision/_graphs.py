@@ -47,15 +47,20 @@ class Graphs:
 
     def promising(self, supports: IntArray) -> BoolArray:
         """Return which of the supports, ``(b, m)``, may be the best as far as this can tell."""
+        try:
+            with np.errstate(all="ignore"):  # what is not finite is not definite, or unknown
+                return self._promising([_Fits(part, supports) for part in self._form.parts])
+        except np.linalg.LinAlgError:
+            return np.ones(len(supports), dtype=bool)
+
+    def _promising(self, fits: list[_Fits]) -> BoolArray:
         shares = np.array(self._form.shares)
-        with np.errstate(all="ignore"):  # what is not finite is not definite, or unknown
-            fits = [_Fits(part, supports) for part in self._form.parts]
-            while True:
-                self._best = min(self._best, float((shares @ [f.upper for f in fits]).min()))
-                promising = shares @ [f.lower for f in fits] <= self._best + _ACCURACY
-                narrowed = [fit.narrow(promising) for fit in fits]
-                if not any(narrowed):
-                    return np.asarray(promising)
+        while True:
+            self._best = min(self._best, float((shares @ [f.upper for f in fits]).min()))
+            promising = shares @ [f.lower for f in fits] <= self._best + _ACCURACY
+            narrowed = [fit.narrow(promising) for fit in fits]
+            if not any(narrowed):
+                return np.asarray(promising)
 
 
 @final
