@@ -178,15 +178,15 @@ def _visit_display_math(translator: Any, node: Any) -> None:
     raise SkipNode
 
 
-def _draw_rooms(_app: Any) -> None:
+def _draw_packages(_app: Any) -> None:
     """Draw the map of the code from its imports, so that it is never out of date."""
-    script = runpy.run_path(str(Path(__file__).parent / "_scripts" / "draw_rooms.py"))
+    script = runpy.run_path(str(Path(__file__).parent / "_scripts" / "draw_packages.py"))
     script["PICTURE"].write_text(script["drawing"](), encoding="utf-8")
 
 
 def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (_visit_inline_math, None), (_visit_display_math, None))
-    app.connect("builder-inited", _draw_rooms)
+    app.connect("builder-inited", _draw_packages)
     app.connect("autodoc-process-docstring", _complexities_as_code)
     app.connect("autodoc-process-docstring", _types_as_code, priority=900)  # after napoleon
     app.connect("autodoc-process-docstring", _underscores_kept, priority=900)

@@ -88,7 +88,7 @@ _POSITIONS = {
 """What to write in place of more values than there are places."""
 
 
-def taking_only_its_own(function: Callable[P, R]) -> Callable[P, R]:
+def rejects_unknown_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Return the function with an error that says what to write for an argument it has not."""
     code = function.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

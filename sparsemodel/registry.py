@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Generic, TypeVar, final
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import (
     Backend,
     BackendUnavailableError,
@@ -105,7 +105,7 @@ class Plugins(Generic[T]):
         return self._loaded[name]
 
     def _import(self, entry: EntryPoint) -> type[T] | str:
-        # A plug-in is a stranger's code: whatever its import raises is its reason, not our crash.
+        # A plug-in is code of others: whatever its import raises is its reason, not our crash.
         try:
             cls = entry.load()
         except (Exception, SystemExit) as error:  # noqa: BLE001
@@ -155,7 +155,7 @@ def _backend_misfit(cls: type[Backend]) -> str:
         backend = cls()
         signature(backend.solve).bind(None, None)
         known = isinstance(backend.name, str) and isinstance(backend.capabilities, Capabilities)
-    except Exception as error:  # noqa: BLE001 - a stranger's code
+    except Exception as error:  # noqa: BLE001 - code of others
         return f"{cls.__name__} is not made as this release needs it: {error!r}"
     return "" if known else f"{cls.__name__} has no name or no Capabilities"
 
@@ -168,7 +168,7 @@ def _loss_misfit(cls: type[DataFit]) -> str:
         loss = cls()
         signature(loss.curvature).bind(None)
         known = isinstance(loss.name, str) and isinstance(loss.target_kind, TargetKind)
-    except Exception as error:  # noqa: BLE001 - a stranger's code
+    except Exception as error:  # noqa: BLE001 - code of others
         return f"{cls.__name__} is not made as this release needs it: {error!r}"
     return "" if known else f"{cls.__name__} has no name or no TargetKind"
 
@@ -207,7 +207,7 @@ def backend_class(name: str) -> type[Backend]:
     return _backends.get(name, "backend", BackendUnavailableError)
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def available_backends() -> tuple[PluginInfo, ...]:
     """Return every discovered backend, those of other packages included, and why one does not load.
 
@@ -246,7 +246,7 @@ def loss_class(name: str) -> type[DataFit]:
     return _losses.get(name, "loss", ModelError)
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def available_losses() -> tuple[PluginInfo, ...]:
     """Return every loss by name, those of other packages included, and why one does not load.
 

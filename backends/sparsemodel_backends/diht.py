@@ -76,9 +76,49 @@ class DIHTState:
     """Iterations since the gap became smaller by a thousandth."""
 
 
+class DualAscent(IterativeBackend[DIHTState]):
+    """A dual method, in full steps or by observations: the best points of both sides count."""
+
+    __slots__ = ()
+
+    schedule: Literal["decreasing", "constant"]
+    tol: float
+    patience: int
+
+    def extra_objections(self, form: Form) -> tuple[str, ...]:
+        if not isinstance(form, SparseRegression):
+            return ()
+        if unpenalised_free(form):
+            return ("needs a ridge on every coordinate, including those that are always in",)
+        traits = form.traits
+        if self.schedule == "constant" and not (traits.lower > 0.0 and traits.lipschitz):
+            return ("needs smooth and strongly convex losses for the constant step",)
+        return ()
+
+    def iterate(self, state: DIHTState) -> Point:
+        return state.best
+
+    def residual(self, state: DIHTState) -> float:
+        return state.gap
+
+    def dual(self, state: DIHTState) -> tuple[FloatArray, ...] | None:
+        return state.best_dual
+
+    def notes(self, state: DIHTState) -> tuple[str, ...]:
+        return (f"best dual value {state.bound:.10g} (before certification)",)
+
+    def stopped(self, objective: Objective, state: DIHTState) -> Stop | None:
+        if np.isnan(state.gap):
+            return Stop.NON_FINITE
+        size = max(abs(state.best.value), abs(objective.origin().value), np.finfo(float).tiny)
+        if state.gap <= self.tol * size:
+            return Stop.CONVERGED
+        return Stop.STALLED if state.idle >= self.patience else None
+
+
 @final
 @dataclass(frozen=True, slots=True)
-class DIHT(IterativeBackend[DIHTState]):
+class DIHT(DualAscent):
     r"""Supergradient ascent on the sparse dual (Yuan, Liu, Wang, Liu and Metaxas 2020, Alg. 1).
 
     :math:`a_i \leftarrow P_{F_i}(a_i + \eta_t (x_i^\top w - (\ell_i^*)'(a_i)))`, then
@@ -159,9 +199,6 @@ class DIHT(IterativeBackend[DIHTState]):
     def __post_init__(self) -> None:
         check_options(self, **SHARED)
 
-    def extra_objections(self, form: Form) -> tuple[str, ...]:
-        return dual_objections(form, self.schedule)
-
     def init(self, objective: Objective, context: Context) -> DIHTState:
         return first_state(objective, context, self.schedule)
 
@@ -193,44 +230,12 @@ class DIHT(IterativeBackend[DIHTState]):
                 trial = replace(trial, a=a, current=objective.point(support, values))
         return best
 
-    def iterate(self, state: DIHTState) -> Point:
-        return state.best
-
-    def residual(self, state: DIHTState) -> float:
-        return state.gap
-
-    def dual(self, state: DIHTState) -> tuple[FloatArray, ...] | None:
-        return state.best_dual
-
-    def notes(self, state: DIHTState) -> tuple[str, ...]:
-        return bound_note(state)
-
-    def stopped(self, objective: Objective, state: DIHTState) -> Stop | None:
-        return ended(objective, state, self.tol, self.patience)
-
 
 # ---- shared with the stochastic version --------------------------------------------------------
 
 
 SHARED = {"tol": "at least 0", "patience": "at least 1", "schedule": "'decreasing' or 'constant'"}
 """What the options that the dual methods share may be."""
-
-
-def dual_objections(form: Form, schedule: str) -> tuple[str, ...]:
-    """Return what a dual method needs beyond its capabilities."""
-    if not isinstance(form, SparseRegression):
-        return ()
-    if unpenalised_free(form):
-        return ("needs a ridge on every coordinate, including those that are always in",)
-    traits = form.traits
-    if schedule == "constant" and not (traits.lower > 0.0 and traits.lipschitz):
-        return ("needs smooth and strongly convex losses for the constant step",)
-    return ()
-
-
-def bound_note(state: DIHTState) -> tuple[str, ...]:
-    """Return the dual value for the report."""
-    return (f"best dual value {state.bound:.10g} (before certification)",)
 
 
 def first_state(objective: Objective, context: Context, schedule: str) -> DIHTState:
@@ -327,16 +332,6 @@ def advance(
         milestone=gap if progress else state.milestone,
         idle=0 if progress else state.idle + 1,
     )
-
-
-def ended(objective: Objective, state: DIHTState, tol: float, patience: int) -> Stop | None:
-    """Return why a dual run ends."""
-    if np.isnan(state.gap):
-        return Stop.NON_FINITE
-    size = max(abs(state.best.value), abs(objective.origin().value), np.finfo(float).tiny)
-    if state.gap <= tol * size:
-        return Stop.CONVERGED
-    return Stop.STALLED if state.idle >= patience else None
 
 
 def dual_curvature(form: SparseRegression, support: IntArray) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -112,7 +112,7 @@ class Exchange(IterativeBackend[ExchangeState]):
     rounds
         Perturbations at most; 0 for the descent alone.
     effort
-        A factor on how long the search goes on in vain
+        A factor on how long the search goes on without improvement
         (:class:`~sparsemodel.numerics.Rounds`). Up to 1, without a time limit and where prices are
         exact it is shorter in proportion where that would take five seconds by forecast.
     candidates
@@ -357,7 +357,7 @@ def _further(
     little = few and size * search.rows.size <= _PRICES and not sparsity.price
     if not (little and rounds.done and cheap_columns(objective)):
         return False
-    kept = {"entries": _NUMBERS} if size <= _FEW else {"width": _KEPT}
+    kept: dict[str, Any] = {"entries": _NUMBERS} if size <= _FEW else {"width": _KEPT}
     beam = SupportBeam(search.rows, search.linear, size + 1, over, **kept)
     for many in range(1, size + 2):
         beam.grow(many)
@@ -394,7 +394,7 @@ def _general(
         return state.point, True, size
     better = trials.round(state.point, context.rng, state.rounds)
     if better is None and state.rounds.enough:
-        better = trials.afresh(state.point, state.rounds)
+        better = trials.restarted(state.point, state.rounds)
     if better is not None and objective.form.box is not None and objective.form.region is None:
         state.rounds.prolong(_LIKELY)
     return (state.point, True, size) if better is None else (better, False, size)

@@ -290,7 +290,7 @@ def _falls(objective: Objective, point: Point, following: Point, threshold: floa
 def _measured(objective: Objective, state: LocalSearchState) -> LocalSearchState:
     """Return the state with curvatures that are not much older than its point.
 
-    They change with the value: measured anew when that has halved, they cost little.
+    They change with the value: measured again when that has halved, they cost little.
     """
     value = state.point.value - (infimum if np.isfinite(infimum := objective.infimum()) else 0.0)
     if state.diagonal is not None and value > 0.5 * state.measured:

@@ -131,7 +131,7 @@ class PGD(IterativeBackend[PGDState]):
             eta *= 0.5
             following = objective.point(*project(objective, x - eta * g, k=k))
         change = relative_change(following.x, x)
-        # The end is minimised afresh: products that turned into NaN show there.
+        # The end is minimised again: products that turned into NaN show there.
         last = None if state.point is state.relaxed or change <= self.tol else state.point
         point = pruned(objective, context.restricted, following, last)
         return PGDState(following, point, eta, change)

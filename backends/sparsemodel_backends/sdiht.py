@@ -12,15 +12,10 @@ from sparsemodel.interfaces import (
     Access,
     Capabilities,
     Context,
-    FloatArray,
-    Form,
     IntervalConjugable,
-    IterativeBackend,
     Loss,
     Objective,
-    Point,
     SparseRegression,
-    Stop,
     check_options,
 )
 from sparsemodel.interfaces.self_description import Theorem
@@ -36,12 +31,10 @@ from sparsemodel.numerics import (
 from sparsemodel_backends.diht import (
     SHARED,
     DIHTState,
+    DualAscent,
     advance,
     ascend,
-    bound_note,
     dual_curvature,
-    dual_objections,
-    ended,
     first_state,
     shrunk,
 )
@@ -50,7 +43,7 @@ from sparsemodel_backends.theorems.diht import drawn_theorems
 
 @final
 @dataclass(frozen=True, slots=True)
-class SDIHT(IterativeBackend[DIHTState]):
+class SDIHT(DualAscent):
     r"""Dual ascent on one random batch of observations after the other.
 
     For a batch ``J``: :math:`a_J \leftarrow P_F(a_J + \eta (X_J w - (\ell_J^*)'(a_J)))`,
@@ -135,9 +128,6 @@ class SDIHT(IterativeBackend[DIHTState]):
             **SHARED,
         )
 
-    def extra_objections(self, form: Form) -> tuple[str, ...]:
-        return dual_objections(form, self.schedule)
-
     def init(self, objective: Objective, context: Context) -> DIHTState:
         first = first_state(objective, context, self.schedule)
         if context.start is not None or self.sampling == "uniform":
@@ -196,21 +186,6 @@ class SDIHT(IterativeBackend[DIHTState]):
         else:
             for batch in epoch(form, count, rng):
                 yield iteration, batch
-
-    def iterate(self, state: DIHTState) -> Point:
-        return state.best
-
-    def residual(self, state: DIHTState) -> float:
-        return state.gap
-
-    def dual(self, state: DIHTState) -> tuple[FloatArray, ...] | None:
-        return state.best_dual
-
-    def notes(self, state: DIHTState) -> tuple[str, ...]:
-        return bound_note(state)
-
-    def stopped(self, objective: Objective, state: DIHTState) -> Stop | None:
-        return ended(objective, state, self.tol, self.patience)
 
 
 def _share(form: SparseRegression, k: int, count: int) -> float:

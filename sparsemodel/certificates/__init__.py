@@ -67,7 +67,7 @@ def __getattr__(name: str) -> Any:
     return globals()[name]
 
 
-class _Room(ModuleType):
+class _CertificatesModule(ModuleType):
     """Loading ``certify.py`` makes a module of that name an attribute; the function stays one."""
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -75,4 +75,4 @@ class _Room(ModuleType):
             super().__setattr__(name, value)
 
 
-sys.modules[__name__].__class__ = _Room
+sys.modules[__name__].__class__ = _CertificatesModule

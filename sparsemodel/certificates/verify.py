@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem, condensed, uncondensed
 from sparsemodel.certificates.arithmetic.multipliers import dualised
 from sparsemodel.certificates.arithmetic.products import with_products_alone
@@ -62,7 +62,7 @@ _NAMED = 3
 @small_work()
 @showing("Verifying")
 @np.errstate(all="ignore")
-@taking_only_its_own
+@rejects_unknown_arguments
 def verify(
     certificate: Certificate | PrecisionCertificate | str | os.PathLike[str],
     form: Form,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.datasets.dataset import Dataset
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def load_golub() -> Dataset:
     """Return gene expression of 38 leukaemia patients, ALL (0) against AML (1), 38 x 3051.
 
@@ -31,7 +31,7 @@ def load_golub() -> Dataset:
     return _dataset("golub", entry, X, arrays["y"].astype(np.intp), _genes(X.shape[1]))
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def load_khan() -> Dataset:
     """Return gene expression of 83 tumours of four types, 83 x 2308.
 
@@ -52,7 +52,7 @@ def load_khan() -> Dataset:
     return _dataset("khan", entry, X, labels, _genes(X.shape[1]), extra)
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def load_ecg() -> Dataset:
     """Return an electrocardiogram ``y`` of 1024 samples and the cosine basis ``X``.
 
@@ -74,7 +74,7 @@ def load_ecg() -> Dataset:
     return _dataset("ecg", entry, X, y, (f"cosine_{j}" for j in range(y.size)))
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def load_lucas() -> Dataset:
     """Return 6340 house sales with 36 features; the target is the logarithm of the price.
 

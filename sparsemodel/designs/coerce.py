@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.designs.chunked import ChunkedDesign
 from sparsemodel.designs.dense import DenseDesign
 from sparsemodel.designs.elsewhere.foreign import ForeignDesign, is_foreign
@@ -36,7 +36,7 @@ _FEWER = (
 )
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = None) -> Design:
     """Return a design matrix for ``@``, without a copy if the format allows it.
 
@@ -110,7 +110,7 @@ def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = 
     return _dense(matrix, where)
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def encode(
     frame: Any, *, missing: Missing = "refuse", formula: str | None = None
 ) -> tuple[DenseDesign, tuple[str, ...]]:

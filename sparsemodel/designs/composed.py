@@ -35,6 +35,12 @@ class StackedDesign(Design):
         return self._n, self._p
 
     @property
+    def names(self) -> tuple[str, ...] | None:
+        """Return the names of the columns, empty ones for a block without names."""
+        named = {int(j): n for i, d in self._blocks for j, n in zip(i, d.names or (), strict=False)}
+        return tuple(named.get(j, "") for j in range(self._p)) if named else None
+
+    @property
     def access(self) -> Access:
         every = {design.access for _, design in self._blocks}
         if every == {Access.MEMORY}:  # most often, and flags are slow to combine
@@ -121,12 +127,9 @@ class StackedDesign(Design):
         return grams.gram_of_blocks(self._blocks, self._p, h)
 
     def gram_rows(self, rows: IntArray, h: FloatArray | None = None) -> FloatArray:
-        there = is_elsewhere(self)
-        return (
-            grams.rows_of_blocks(self._blocks, self._p, rows, h)
-            if there
-            else super().gram_rows(rows, h)
-        )
+        if is_elsewhere(self):
+            return grams.rows_of_blocks(self._blocks, self._p, rows, h)
+        return super().gram_rows(rows, h)
 
     def to_array(self) -> FloatArray:
         out = np.zeros((self._n, self._p), order="F")  # as restricted columns are
@@ -171,9 +174,8 @@ class StackedDesign(Design):
         return out
 
     def first_nonfinite(self) -> tuple[int, int] | None:
-        found = [(index, design.first_nonfinite()) for index, design in self._blocks]
-        places = [(at[0], int(index[at[1]])) for index, at in found if at is not None]
-        return min(places, default=None)
+        found = [(index, at) for index, d in self._blocks if (at := d.first_nonfinite())]
+        return min(((row, int(index[j])) for index, (row, j) in found), default=None)
 
 
 @final
@@ -394,7 +396,5 @@ def _stored_sparse(design: Design) -> bool:
     """Return whether the entries are stored sparse, most of them zero."""
     while isinstance(design, TransformedDesign) and design._means is None:
         design = design._design
-    if not isinstance(design, SparseDesign):
-        return False
-    n, p = design.shape
-    return bool(design.array.nnz <= _SPARSE * n * p)
+    most = _SPARSE * float(np.prod(design.shape))
+    return isinstance(design, SparseDesign) and bool(design.array.nnz <= most)

@@ -21,7 +21,7 @@ ADJOINT_TRIALS = 3
 """Random pairs of vectors on which an operator and its adjoint are compared."""
 
 _SLACK = 64.0
-"""Rounding errors, in units of the square root of the size, that the comparison forgives."""
+"""Rounding errors, in units of the square root of the size, that the comparison allows."""
 
 _LARGE = 1e100
 """Size of an argument up to which an infinite product is no overflow of its own."""

@@ -1,4 +1,4 @@
-"""From the best point of a run to the user's coordinates: debias, restore, evaluate afresh."""
+"""From the best point of a run to the user's coordinates: debias, restore, evaluate again."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def restored_dual(
 
 
 def restored(form: Form, reduced: Reduced, point: Point) -> tuple[FloatArray, float]:
-    """Return the point and its value on the unreduced form, evaluated afresh if it changed."""
+    """Return the point and its value on the unreduced form, evaluated again if it changed."""
     x = point.x.copy() if not reduced.reductions else reduced.restore(point.x)
     value = point.value
     if form.box is not None:

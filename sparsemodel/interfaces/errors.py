@@ -76,8 +76,8 @@ def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     return next(iter(get_close_matches(name, exchanged or table, n=1, cutoff=cutoff)), None)
 
 
-class Signposted:
-    """What says, for names that other packages have, what is written here in their place."""
+class NameHints:
+    """Errors for missing attributes that say what to write for names of other packages."""
 
     __slots__ = ()
 

@@ -33,7 +33,7 @@ from sparsemodel.modelling.regression.defined_variables import (
     without_defined_variables,
 )
 from sparsemodel.modelling.regression.fewest import Fewest, fewest_of
-from sparsemodel.modelling.regression.least_numbers import without_least_numbers
+from sparsemodel.modelling.regression.minimum_counts import without_minimum_counts
 
 _DECIDES = {
     "k": "k",
@@ -151,7 +151,7 @@ class Declared:
         goal = goal_of(self._goal) if is_cvxpy(self._goal) else self._goal
         choices = choices_of(goal.objective, self._given)
         flat = flatten(choices.constraints)
-        kept = without_least_numbers(choices.objective, flat)
+        kept = without_minimum_counts(choices.objective, flat)
         every = kept + attributes_of(collect_variables(choices.objective, flat))
         fewest = fewest_of(choices.objective, every)
         whole = (choices.objective, every) if fewest is None else fewest.declaration

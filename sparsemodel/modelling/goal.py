@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import ModelError
 from sparsemodel.modelling.expressions.affine import AffineLike
 from sparsemodel.modelling.expressions.cardinality import card
 from sparsemodel.modelling.expressions.norms import norm
 from sparsemodel.modelling.expressions.objective_terms import Objective, ObjectiveLike, linear_term
-from sparsemodel.modelling.expressions.symbolic import NoneOfCvxpys
+from sparsemodel.modelling.expressions.symbolic import NotOfCvxpy
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import log_det
 
 
 @final
-class Minimize(NoneOfCvxpys):
+class Minimize(NotOfCvxpy):
     """An objective to be minimised; made by :func:`minimize`."""
 
     def __init__(self, objective: Objective) -> None:
@@ -30,7 +30,7 @@ class Minimize(NoneOfCvxpys):
         return f"minimize({self.objective!r})"
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def minimize(objective: Any) -> Minimize:
     """Return the goal of minimising ``objective``, a sum of losses, ridges and linear terms.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, final
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.driver import Outcome, RunOptions
 from sparsemodel.interfaces import Backend, Callback, NotSolvedError
@@ -71,7 +71,7 @@ class Problem(Declaration):
     array([0., 2.])
     """
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def __init__(self, goal: Any, *given: Any, constraints: Any = ()) -> None:
         super().__init__(goal, (*given, constraints))
         self._solved_for: tuple[int, ...] = ()
@@ -250,7 +250,7 @@ class Problem(Declaration):
             raise NotSolvedError("The problem has not been solved yet; call problem.solve().")
         return self._solution
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def predict(self, new: Any, kind: Kind = "response") -> Any:
         """Return the last solution's predictions for new data.
 

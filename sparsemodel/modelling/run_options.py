@@ -54,10 +54,10 @@ def within(time_limit: Any) -> AbstractContextManager[Budget]:
 def first(solve: Callable[[], Any]) -> Any:
     """Solve in half of the time that is left, so that what needs the solution has some as well."""
     with sharing(2):
-        return unbroken(solve())
+        return unless_interrupted(solve())
 
 
-def unbroken(solution: Any) -> Any:
+def unless_interrupted(solution: Any) -> Any:
     """Return a solution that another question needs.
 
     Raises

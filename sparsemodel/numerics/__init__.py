@@ -1,6 +1,7 @@
 """Shared kernels, public to backend authors. Depends on the interfaces alone."""
 
 from sparsemodel.interfaces.numeric import rowwise
+from sparsemodel.numerics.along_k.beam import SupportBeam
 from sparsemodel.numerics.along_k.forward_backward import forward_backward_path
 from sparsemodel.numerics.along_k.supports import SupportsAlongK, searched_along
 from sparsemodel.numerics.curvatures.batches import Batch, batch_count, drawn_block, epoch
@@ -23,7 +24,6 @@ from sparsemodel.numerics.exchange.greedy import LAYERS, GreedySupport
 from sparsemodel.numerics.exchange.models import quadratic_of
 from sparsemodel.numerics.exchange.quadratic_swaps import QuadraticSwaps, Swap
 from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE
-from sparsemodel.numerics.exchange.quadratics.beam import SupportBeam
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
@@ -35,13 +35,13 @@ from sparsemodel.numerics.exchange.swaps import (
     removal_order,
 )
 from sparsemodel.numerics.exchange.trials import ExchangeTrials
+from sparsemodel.numerics.minimisers.dispatch import minimise_restricted
 from sparsemodel.numerics.minimisers.feasible import feasible_start, inside, satisfied
 from sparsemodel.numerics.minimisers.newton import (
     conjugate_gradients,
     minimise_on_support,
     newton_solver,
 )
-from sparsemodel.numerics.minimisers.service import minimise_restricted
 from sparsemodel.numerics.objectives.regression import (
     RegressionObjective,
     margins,

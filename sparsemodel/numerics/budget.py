@@ -29,7 +29,7 @@ _QUICK = 2**26
 """Bytes of files that are read in a moment (64 MB)."""
 
 TOO_LONG = 5.0
-"""Forecast CPU seconds beyond which nothing is begun by default, nor goes on in vain."""
+"""Forecast CPU seconds beyond which nothing is begun by default, nor continued without gain."""
 
 SECONDS_PER_ENTRY = 1e-9
 """Forecast CPU seconds of a pass for each stored entry."""

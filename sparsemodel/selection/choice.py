@@ -17,7 +17,7 @@ _TWICE = 2.0
 """Variance of a mean over held-out observations, by that of independent ones: pairs count twice."""
 
 
-class Held(NamedTuple):
+class HeldOutLosses(NamedTuple):
     r"""What held-out observations say of leaving the model without coefficients.
 
     Of each observation it is how fast its loss falls from that model towards the average candidate
@@ -33,7 +33,9 @@ class Held(NamedTuple):
     """How many there are in all, by their weights."""
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[FloatArray, FloatArray]], observations: float) -> Held:
+    def of(
+        cls, parts: Sequence[tuple[FloatArray, FloatArray]], observations: float
+    ) -> HeldOutLosses:
         """Return them from the values and weights of each fold's observations."""
         means = [np.average(values, weights=c) for values, c in parts]
         squares = [np.average(np.square(values), weights=c) for values, c in parts]
@@ -61,7 +63,7 @@ def chosen_cell(
     one_standard_error: bool,
     null: bool = False,
     shares: FloatArray | None = None,
-    held: Held | None = None,
+    held: HeldOutLosses | None = None,
 ) -> tuple[int, int]:
     r"""Return the candidate ``(k, ridge)`` of the lowest mean loss, or one that is about as good.
 
@@ -76,7 +78,7 @@ def chosen_cell(
 
     A model without coefficients is left only where held-out losses fall from it towards the average
     candidate of the largest ridge, in a one-sided t test at 5 % over the ``N`` held-out
-    observations: where the mean of what :class:`Held` describes is more than
+    observations: where the mean of what :class:`HeldOutLosses` describes is more than
     :math:`\sqrt 2\, t_{N-1,\,0.95}` of its standard errors. One direction is tested, not the best
     of many, that of the least variance, and without the cost of its own size. The root of two is
     there because any two observations of different folds predict each other: what one says of the
@@ -126,7 +128,7 @@ def _lowest(losses: FloatArray, mean: FloatArray, ridges: int, shares: FloatArra
     return best
 
 
-def _better(apart: FloatArray, held: Held | None, shares: FloatArray | None) -> bool:
+def _better(apart: FloatArray, held: HeldOutLosses | None, shares: FloatArray | None) -> bool:
     """Return whether there is more than chance in the gains of the folds, or of observations."""
     from scipy.special import stdtrit
 

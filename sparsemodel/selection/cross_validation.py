@@ -12,7 +12,7 @@ from sparsemodel.interfaces import FloatArray, IntArray, NotSolvedError, Stop
 from sparsemodel.interfaces.numeric import random_numbers
 from sparsemodel.numerics.budget import sharing
 from sparsemodel.progress import counted
-from sparsemodel.selection.choice import Held, chosen_cell
+from sparsemodel.selection.choice import HeldOutLosses, chosen_cell
 from sparsemodel.selection.folds import Observed, fold_labels
 from sparsemodel.selection.path import PathPoint, Search
 
@@ -59,7 +59,7 @@ def cross_validate(
 ) -> CrossValidation:
     """Return held-out losses of paths that never saw the observations they are tested on.
 
-    Everything is done anew in each fold, from the fold's own observations. With
+    Everything is computed in each fold, from the fold's own observations. With
     ``one_standard_error`` the smallest k within one standard error of the best mean is chosen;
     ``k = 0`` unless losses of the observations held out fall from there in a t test at 5 %
     (:func:`~sparsemodel.selection.chosen_cell`), or over the folds where these are given, as groups
@@ -120,7 +120,7 @@ def cross_validate(
         losses[:, : reached[-1]],
         one_standard_error=one_standard_error,
         null=int(ks[0]) == 0,
-        held=Held.of(falls, observed[0].count * len(losses) / numbers.size)
+        held=HeldOutLosses.of(falls, observed[0].count * len(losses) / numbers.size)
         if falls and same
         else None,
     )

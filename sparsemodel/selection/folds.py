@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemodel.interfaces import BoolArray, DataError, FloatArray, IntArray
 from sparsemodel.interfaces.numeric import plain_array, shown
-from sparsemodel.selection.path import Followed, PathPoint, Search
+from sparsemodel.selection.path import PathPoint, PathResult, Search
 
 
 class Observed(ABC):
@@ -33,7 +33,7 @@ class Observed(ABC):
         return None
 
     @abstractmethod
-    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search) -> Followed:
+    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search) -> PathResult:
         """Return the path along the sorted ``ks``, from the observations ``kept`` alone."""
 
     @abstractmethod

@@ -36,7 +36,7 @@ class PathPoint:
     """The objective; without a price until :func:`charged` has added it."""
 
 
-class Followed(NamedTuple):
+class PathResult(NamedTuple):
     """The points of a path, the smallest ``k`` first."""
 
     points: list[PathPoint]
@@ -47,7 +47,7 @@ class Followed(NamedTuple):
     agreed: frozenset[int] = frozenset()
     """Values of ``k`` of which no search is expected to find a better point."""
 
-    def uninterrupted(self) -> Followed:
+    def uninterrupted(self) -> PathResult:
         """Return the path itself; Ctrl-C is passed on to callers that follow many paths."""
         if self.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
@@ -63,7 +63,7 @@ def with_fewer(ks: Sequence[int], form: Form) -> Sequence[int]:
     return range(least, max(ks) + 1)
 
 
-def charged(path: Followed, sparsity: Cardinality, ks: Sequence[int]) -> Followed:
+def charged(path: PathResult, sparsity: Cardinality, ks: Sequence[int]) -> PathResult:
     """Return the points at ``ks`` with the price of every unit in the objective, as declared.
 
     What a unit more is worth may be less than its price: then the point with fewer stays, so that

@@ -24,14 +24,14 @@ from sparsemodel.numerics import top_k
 from sparsemodel.numerics.precision import precision_states, removal_costs
 from sparsemodel.selection.criteria import Criterion, Penalty, penalty_of
 from sparsemodel.selection.folds import Observed
-from sparsemodel.selection.path import Followed, PathPoint, Search
+from sparsemodel.selection.path import PathPoint, PathResult, Search
 from sparsemodel.selection.searched_path import searched_path
 
 GAMMA = 0.5
 """The constant of EBIC, as in the simulations of Foygel and Drton (2010)."""
 
 
-def solve_precision_path(form: SparsePrecision, ks: Sequence[int], how: Search) -> Followed:
+def solve_precision_path(form: SparsePrecision, ks: Sequence[int], how: Search) -> PathResult:
     """Return a matrix for every number of edges ``k``, and the passes over ``S`` that they cost.
 
     See :func:`~sparsemodel.selection.searched_path.searched_path`; a sweep downwards leaves out
@@ -40,7 +40,7 @@ def solve_precision_path(form: SparsePrecision, ks: Sequence[int], how: Search) 
     return searched_path(form, ks, precision_facts, how, thinned=without_cheapest)
 
 
-def solve_joint_path(form: JointPrecision, ks: Sequence[int], how: Search) -> Followed:
+def solve_joint_path(form: JointPrecision, ks: Sequence[int], how: Search) -> PathResult:
     """Return matrices with one pattern for every number of edges, as for one matrix."""
     return searched_path(form, ks, joint_facts, how, thinned=without_cheapest)
 
@@ -91,7 +91,7 @@ class PrecisionObservations(Observed):
     def sizes(self) -> tuple[int, ...]:
         return (self._X.shape[0],)
 
-    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search) -> Followed:
+    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search) -> PathResult:
         return solve_precision_path(self._form_on(kept[0]), ks, how).uninterrupted()
 
     def held_out_losses(

@@ -36,7 +36,7 @@ from sparsemodel.numerics import (
 from sparsemodel.numerics.budget import budget, in_any_case
 from sparsemodel.numerics.minimisers.unboundedness import check_attained
 from sparsemodel.progress import report
-from sparsemodel.selection.path import Followed, PathPoint, Search
+from sparsemodel.selection.path import PathPoint, PathResult, Search
 
 _ROWS = 2**12
 """Rows that are looked at together."""
@@ -80,7 +80,7 @@ def grown_path(
     how: Search,
     *,
     together: bool,
-) -> Followed:
+) -> PathResult:
     """Return a solution for every ``k`` (sorted), and the passes over the data that they cost.
 
     The supports come from :class:`~sparsemodel.numerics.SupportBeam` where they are searched
@@ -132,7 +132,7 @@ def grown_path(
         if k in agreed:  # no solve looks at it again
             check_attained(cast("RegressionObjective", objective), best)
         chosen.append(PathPoint(k, reduced.restore(best.x), best.value))
-    return Followed(chosen, objective.work.passes * reduced.shrinkage, stop, agreed)
+    return PathResult(chosen, objective.work.passes * reduced.shrinkage, stop, agreed)
 
 
 def _beamed(
@@ -153,7 +153,9 @@ def _beamed(
     brief, free = how.effort == "low", form.sparsity.free
     width, numbers = (_FEWER if how.near else _FEW, 0) if brief else (_KEPT, _NUMBERS)
     largest = most if brief else min(most + _BEYOND, form.sparsity.units)
-    beam = SupportBeam(rows, linear, largest, late.over, width=width, entries=numbers)
+    beam = SupportBeam(
+        rows, linear, largest, late.over, width=width, entries=numbers, scattered=not brief
+    )
     stop = Stop.CONVERGED
     try:
         beam.search(
@@ -260,7 +262,7 @@ def _feasible(form: SparseRegression, k: int, reduced: Reduced) -> Point:
     return objective.origin() if found is None else found
 
 
-def valued(form: SparseRegression, reduced: Reduced, path: Followed) -> Followed:
+def valued(form: SparseRegression, reduced: Reduced, path: PathResult) -> PathResult:
     """Return a path whose objectives are those of the user's data.
 
     Rows that were compressed have the same loss up to their rounding, which cancels where residuals
@@ -275,7 +277,7 @@ def valued(form: SparseRegression, reduced: Reduced, path: Followed) -> Followed
         if points and points[-1].value < here.value:  # by rounding: fewer units are as good
             here = replace(points[-1], k=point.k)
         points.append(here)
-    return Followed(points, path.passes + 0.5, path.stop)
+    return PathResult(points, path.passes + 0.5, path.stop)
 
 
 def _squares_at(form: SparseRegression, points: Sequence[FloatArray]) -> list[float]:

@@ -26,7 +26,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics import RegressionObjective, margins
 from sparsemodel.selection.criteria import Criterion, carried, copies, penalty_of
 from sparsemodel.selection.folds import Observed
-from sparsemodel.selection.path import Followed, PathPoint, Search, charged, with_fewer
+from sparsemodel.selection.path import PathPoint, PathResult, Search, charged, with_fewer
 from sparsemodel.selection.searched_path import limited_path
 from sparsemodel.selection.solve_path import solve_path
 
@@ -91,7 +91,7 @@ class RegressionObservations(Observed):
             return term.target[:, 1]  # events, whatever strata there are
         return term.target if term.target.ndim == 1 else term.target[:, -1]
 
-    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search) -> Followed:
+    def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search) -> PathResult:
         masks = self._masks(kept)
         part = on_observations(self._form, masks)
         key = b"".join(mask.tobytes() for mask in masks)

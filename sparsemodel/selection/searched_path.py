@@ -26,7 +26,7 @@ from sparsemodel.interfaces import (
 from sparsemodel.numerics import best_units, select
 from sparsemodel.numerics.budget import budget
 from sparsemodel.progress import counted
-from sparsemodel.selection.path import Followed, PathPoint, Search
+from sparsemodel.selection.path import PathPoint, PathResult, Search
 
 F = TypeVar("F", bound=Form)
 Thinning = Callable[[F, FloatArray], FloatArray]
@@ -56,10 +56,10 @@ def searched_path(
     *,
     thinned: Thinning[F] = largest_units,
     limited: Callable[[int], F] | None = None,
-    grown: Followed | None = None,
+    grown: PathResult | None = None,
     gradient: FloatArray | None = None,
     descended: bool = False,
-) -> Followed:
+) -> PathResult:
     """Return a solution for every ``k``, and the passes over the data that they cost.
 
     Upwards, the search for ``k`` units starts at the solution for fewer, and at the start that the
@@ -104,7 +104,7 @@ def searched_path(
         below = search.downwards(points)
         if not (below and search.upwards(points)):
             break
-    return Followed(points, search.passes, search.stop)
+    return PathResult(points, search.passes, search.stop)
 
 
 def _fresh(search: _Searches[Any], ks: Sequence[int], near: Sequence[PathPoint]) -> list[PathPoint]:
@@ -134,7 +134,7 @@ def limited_path(
     along: Mapping[int, Cardinality] | None,
     how: Search,
     known: dict[Hashable, Any],
-) -> Followed:
+) -> PathResult:
     """Return a solution for every ``k``, by searches from neighbours.
 
     Parameters
@@ -215,7 +215,7 @@ class _Searches(Generic[F]):
             self.stop = outcome.stop
         return PathPoint(k, outcome.x, outcome.value)
 
-    def onwards(self, grown: Followed, *, descended: bool) -> list[PathPoint]:
+    def onwards(self, grown: PathResult, *, descended: bool) -> list[PathPoint]:
         """Return the points, each searched further from itself or from the one before it.
 
         Without a backend each ``k`` that is not agreed is also searched alone, as a solve does it.

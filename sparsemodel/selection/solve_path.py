@@ -14,7 +14,7 @@ from sparsemodel.compiler.reductions.base import Reduced
 from sparsemodel.compiler.services import objective_of, restricted_of
 from sparsemodel.interfaces import Role, SparseRegression
 from sparsemodel.registry import backend_class
-from sparsemodel.selection.path import Followed, PathPoint, Search
+from sparsemodel.selection.path import PathPoint, PathResult, Search
 from sparsemodel.selection.regression_path import (
     grown_path,
     searched_by_models,
@@ -32,7 +32,7 @@ were 1 to 45 % higher without."""
 
 def solve_path(
     form: SparseRegression, reduced: Reduced, facts: Facts, ks: Sequence[int], how: Search
-) -> Followed:
+) -> PathResult:
     """Return a solution for every ``k`` (sorted), and the passes over the data that they cost.
 
     Parameters
@@ -79,17 +79,17 @@ def solve_path(
         ks,
         lambda _: facts,
         how,
-        grown=Followed(carried, found.passes / reduced.shrinkage, found.stop, agreed),
+        grown=PathResult(carried, found.passes / reduced.shrinkage, found.stop, agreed),
         gradient=reduced.gradient,
         descended=together,
     )
     points = [replace(point, x=reduced.restore(point.x)) for point in searched.points]
-    return Followed(points, searched.passes * reduced.shrinkage, searched.stop)
+    return PathResult(points, searched.passes * reduced.shrinkage, searched.stop)
 
 
 def _tried(
-    form: SparseRegression, reduced: Reduced, facts: Facts, found: Followed, how: Search
-) -> tuple[Followed, frozenset[int]]:
+    form: SparseRegression, reduced: Reduced, facts: Facts, found: PathResult, how: Search
+) -> tuple[PathResult, frozenset[int]]:
     """Return a path with the sizes of which a solve tries all supports tried so, and which."""
     free = replace(form, sparsity=replace(form.sparsity, price=0.0))
     effort = checked_effort(how.effort)
@@ -106,7 +106,7 @@ def _tried(
         [point.k for point in few],
         lambda _: facts,
         replace(how, sweeps=0),
-        grown=Followed(few, found.passes / reduced.shrinkage, found.stop),
+        grown=PathResult(few, found.passes / reduced.shrinkage, found.stop),
         gradient=reduced.gradient,
         descended=True,
     )
@@ -121,7 +121,7 @@ def _tried(
     return found._replace(points=points, passes=passes, stop=tried.stop), frozenset(better)
 
 
-def _moved(near: Sequence[PathPoint], reduced: Reduced) -> Followed:
+def _moved(near: Sequence[PathPoint], reduced: Reduced) -> PathResult:
     """Return the supports of another ridge's solutions, minimised on, or that with fewer units."""
     form = cast("SparseRegression", reduced.form)
     most = max(point.k for point in near)
@@ -134,4 +134,4 @@ def _moved(near: Sequence[PathPoint], reduced: Reduced) -> Followed:
         here = PathPoint(point.k, reduced.restore(moved.x), moved.value)
         fewer = replace(points[-1], k=point.k) if points else here
         points.append(min(fewer, here, key=lambda one: one.value))
-    return Followed(points, objective.work.passes * reduced.shrinkage)
+    return PathResult(points, objective.work.passes * reduced.shrinkage)

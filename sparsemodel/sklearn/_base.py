@@ -18,7 +18,7 @@ from sparsemodel.designs.tables.labels import check_rows, labels_of
 from sparsemodel.interfaces import BoolArray, DataFit, FloatArray
 from sparsemodel.modelling.expressions.values import refuse_fields
 from sparsemodel.sklearn._declared import Declared, predict_linear, seed_of
-from sparsemodel.sklearn._elsewhere import ATTRIBUTES, check_parameters, taking_what_it_knows
+from sparsemodel.sklearn._elsewhere import ATTRIBUTES, check_parameters, rejects_unknown_parameters
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
@@ -76,7 +76,7 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    @taking_what_it_knows
+    @rejects_unknown_parameters
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
 

@@ -23,7 +23,7 @@ from sklearn.utils.metadata_routing import (
 from sparsemodel.interfaces import FloatArray, IntArray, Loss, TargetKind
 from sparsemodel.modelling.loss_terms.terms import ridge_weight
 from sparsemodel.progress import counted, showing
-from sparsemodel.selection.choice import Held, at_the_end, chosen_cell, mean_over_folds
+from sparsemodel.selection.choice import HeldOutLosses, at_the_end, chosen_cell, mean_over_folds
 from sparsemodel.selection.criteria import copies
 from sparsemodel.selection.regressions import fall_towards
 from sparsemodel.sklearn._base import Data, Options
@@ -34,7 +34,7 @@ from sparsemodel.sklearn._declared import (
     predict_linear,
     splitter,
 )
-from sparsemodel.sklearn._elsewhere import taking_what_it_knows
+from sparsemodel.sklearn._elsewhere import rejects_unknown_parameters
 
 RIDGES = (1e-3, 0.1, 1.0)
 """The ridges that are tried unless others are given."""
@@ -61,7 +61,7 @@ class ChosenK(Options):
     effort: str = "low"
     n_jobs: Any = None
 
-    @taking_what_it_knows
+    @rejects_unknown_parameters
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
         """Choose and fit the model.
 
@@ -113,7 +113,7 @@ class ChosenK(Options):
             one_standard_error=self.one_standard_error,
             null=bool(ks[0] == 0),
             shares=shares,
-            held=Held.of(falls, self._held(data, scoring)) if falls else None,
+            held=HeldOutLosses.of(falls, self._held(data, scoring)) if falls else None,
         )
         self.ks_, self.k_ = ks, int(ks[place])
         self.ridge_ = float(self.ridges_[column])

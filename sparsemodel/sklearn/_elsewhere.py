@@ -92,7 +92,7 @@ def check_parameters(model: type[Any], given: Iterable[str], *, graph: bool = Fa
             refuse_argument(name, known, model.__name__, _GRAPH if graph else PARAMETERS)
 
 
-def taking_what_it_knows(method: Callable[..., R]) -> Callable[..., R]:
+def rejects_unknown_parameters(method: Callable[..., R]) -> Callable[..., R]:
     """Return a method of estimators that says what to write for data that it does not take."""
     parameters = inspect.signature(method).parameters
     known = [name for name, one in parameters.items() if one.kind is not one.VAR_KEYWORD]

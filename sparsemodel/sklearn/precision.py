@@ -36,7 +36,7 @@ from sparsemodel.modelling import (
 from sparsemodel.selection.choice import at_the_end, chosen_cell
 from sparsemodel.sklearn._chosen import between, usual_ks
 from sparsemodel.sklearn._declared import candidates_of, seed_of, splitter
-from sparsemodel.sklearn._elsewhere import check_parameters, taking_what_it_knows
+from sparsemodel.sklearn._elsewhere import check_parameters, rejects_unknown_parameters
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import PrecisionCertificate
@@ -67,7 +67,7 @@ class _Precision(EmpiricalCovariance):  # type: ignore[misc]
         made: Self = super().__new__(cls)
         return made
 
-    @taking_what_it_knows
+    @rejects_unknown_parameters
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the matrix.
 
@@ -292,7 +292,7 @@ class SparsePrecisionCV(_Options):
     one_standard_error: bool = False
     n_jobs: Any = None
 
-    @taking_what_it_knows
+    @rejects_unknown_parameters
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Choose the number of edges and fit the matrix.
 

@@ -1,4 +1,4 @@
-"""Imports go round in no circle: neither between modules nor between rooms.
+"""Imports go round in no circle: neither between modules nor between packages.
 
 An import is read as one of three kinds: ``module`` runs when the module is loaded, ``lazy`` when a
 function is called, ``typing`` never (it stands under ``TYPE_CHECKING``).
@@ -112,7 +112,7 @@ def circles(pairs: Iterable[tuple[str, str]]) -> list[set[str]]:
     return [component for component in components if len(component) > 1]
 
 
-def room(module: str) -> str:
+def package(module: str) -> str:
     package, _, rest = module.partition(".")
     return rest.partition(".")[0] if package == "sparsemodel" else package
 
@@ -147,12 +147,12 @@ def test_no_circle_through_types_but_that_of_recursive_types() -> None:
     assert sorted(map(sorted, found)) == sorted(map(sorted, (RECURSIVE, NODES)))
 
 
-def test_no_circle_between_rooms() -> None:
+def test_no_circle_between_packages() -> None:
     pairs = {
-        (room(one), room(other))
+        (package(one), package(other))
         for kind in ("module", "lazy", "typing")
         for one, other in arrows()[kind]
-        if room(one) and room(other)  # the package's own facade belongs to no room
+        if package(one) and package(other)  # the facade of all belongs to none
     }
     assert not circles(pair for pair in pairs if pair[0] != pair[1])
 

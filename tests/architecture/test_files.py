@@ -81,13 +81,13 @@ TAKEN_TWICE = {"formulation.py", "part.py"}
 """Each form has its ``formulation.py``, each way of bounding nodes its ``part.py``."""
 
 
-def test_a_room_has_no_two_files_of_one_name() -> None:
+def test_a_package_has_no_two_files_of_one_name() -> None:
     """Editors and tracebacks show the last part of a name alone."""
     twice = set()
-    rooms = [path for path in (ROOT / "sparsemodel").iterdir() if path.is_dir()]
-    assert len(rooms) > 10, "the search looks in the wrong place"
-    for room in rooms:
-        names = Counter(p.name for p in room.rglob("*.py") if not p.name.startswith("__"))
+    packages = [path for path in (ROOT / "sparsemodel").iterdir() if path.is_dir()]
+    assert len(packages) > 10, "the search looks in the wrong place"
+    for package in packages:
+        names = Counter(p.name for p in package.rglob("*.py") if not p.name.startswith("__"))
         twice |= {name for name, times in names.items() if times > 1}
     assert twice == TAKEN_TWICE
 

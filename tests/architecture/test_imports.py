@@ -123,10 +123,10 @@ def first(name, unloaded):
     except ImportError as error:
         print(name, error)
 
-for room in ("compiler", "driver", "documents", "reporting", "testing", "certificates"):
-    first(f"sparsemodel.{room}", "sparsemodel")
-import sparsemodel, sparsemodel.certificates as room
-names = [m.name for m in pkgutil.walk_packages(room.__path__, "sparsemodel.certificates.")]
+for package in ("compiler", "driver", "documents", "reporting", "testing", "certificates"):
+    first(f"sparsemodel.{package}", "sparsemodel")
+import sparsemodel, sparsemodel.certificates as package
+names = [m.name for m in pkgutil.walk_packages(package.__path__, "sparsemodel.certificates.")]
 for name in names[:: int(sys.argv[1])]:
     if name.endswith("_compiled") or name.endswith(".warm"):
         continue

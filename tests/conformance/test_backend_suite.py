@@ -37,6 +37,7 @@ from sparsemodel.testing.report import CheckFailure, Outcome, Refusal
 from sparsemodel_backends.grahtp import GraHTP
 from sparsemodel_backends.iht import IHT
 from sparsemodel_backends.nhtp import NHTP
+from sparsemodel_backends.segments import Segments
 
 Solve = Callable[[Objective, Context], Result]
 
@@ -262,7 +263,7 @@ def test_refusals_are_counted_and_are_no_successes():
     boxed = replace(instance, box=Box(np.zeros(7), np.ones(7)))
     with pytest.raises(Refusal, match="bounds"):
         Subject(NHTP()).run(boxed)
-    report = run_backend_suite(GraHTP())
+    report = run_backend_suite(Segments())
     refused = [r for r in report.results if r.outcome is Outcome.REFUSED]
     assert report.refused == len(refused) > 0
     assert all(r.detail for r in refused)

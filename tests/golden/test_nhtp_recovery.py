@@ -31,7 +31,8 @@ def rate(backend, make, s, trials):
 
 
 @pytest.mark.parametrize(
-    ("s", "least"), [(20, 0.9), pytest.param(22, 0.8, marks=pytest.mark.slow), (24, 0.6)]
+    ("s", "least"),
+    [(20, 0.9), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((22, 0.8), (24, 0.6)))],
 )
 def test_success_rates_with_the_defaults(s, least):
     """Figure 1, Gaussian: 20 trials; 97, 90 and 82 % were measured in 150."""

@@ -108,12 +108,12 @@ def test_columns_of_the_data_are_not_copied_for_nodes(single, monkeypatch):
 
 def test_a_search_that_is_cut_short_still_bounds():
     rng = np.random.default_rng(5)
-    a, y = rng.standard_normal((20, 30)), rng.standard_normal(20)
+    a, y = rng.standard_normal((20, 18)), rng.standard_normal(20)
     term = Term(DenseDesign(a), SquaredLoss(), y, np.full(20, 0.05))
-    form = SparseRegression((term,), np.full(30, 0.05), Cardinality(30, 3))
+    form = SparseRegression((term,), np.full(18, 0.05), Cardinality(18, 3))
     best = min(every_support(form))
     for nodes in (1, 3, 9):
-        c = prove(form, np.zeros(30), gap=1e-6, max_nodes=nodes)
+        c = prove(form, np.zeros(18), gap=1e-6, max_nodes=nodes)
         assert c.bound <= best
         assert primal(form, c.x).upper >= best - 1e-12
     assert math.isfinite(c.bound)

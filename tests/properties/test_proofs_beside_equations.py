@@ -105,7 +105,7 @@ def test_a_bound_beside_an_equation_uses_the_slopes_of_the_relaxation() -> None:
 
 @functools.cache
 def bounded_at_a_level() -> tuple[Posed, Certificate]:
-    problem = posed(2, 30, 40, 2, groups=2)
+    problem = posed(2, 20, 26, 2, groups=2)
     problem[0].solve()
     proof = problem[0].prove(time_limit=30)
     assert proof.witness.bounds is not None

@@ -25,7 +25,7 @@ from sparsemodel.certificates.proving.gram.stage import Gram
 from sparsemodel.certificates.relaxation.smooth import LossSmooth
 from sparsemodel.certificates.statements.objective_interval import primal
 from sparsemodel.numerics import RegressionObjective
-from sparsemodel.numerics.minimisers.service import minimise_restricted
+from sparsemodel.numerics.minimisers.dispatch import minimise_restricted
 
 LOSSES = [
     "squared",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparsemodel as sm
@@ -80,6 +80,7 @@ def forged(body: dict, where: tuple, junk: object) -> str | None:
 
 
 @given(where=st.sampled_from(paths(GRAPH_BODY)), junk=JUNK)
+@settings(max_examples=25)
 def test_any_entry_of_a_graphs_certificate(where, junk):
     text = forged(GRAPH_BODY, where, junk)
     if text is None:

@@ -23,11 +23,11 @@ LOSSES = ("squared", "logistic", "huber", "hinge")
 
 def problem_of(number: int) -> sm.Problem:
     rng = np.random.default_rng(number)
-    A = rng.standard_normal((40, 12))
+    A = rng.standard_normal((30, 9))
     loss = LOSSES[number % len(LOSSES)]
-    u = A[:, 0] - A[:, 3] + rng.standard_normal(40)
+    u = A[:, 0] - A[:, 3] + rng.standard_normal(30)
     target = u if loss in ("squared", "huber") else np.where(u > 0.0, 1.0, -1.0)
-    w = sm.Variable(12, name="w")
+    w = sm.Variable(9, name="w")
     term = getattr(sm, f"{loss}_loss")(A @ w, target)
     return sm.Problem(sm.minimize(term + sm.ridge(w, 0.05)), sm.card(w) <= 3)
 

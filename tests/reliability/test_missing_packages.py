@@ -113,7 +113,7 @@ for loss, target in ((sm.squared_loss, b), (sm.logistic_loss, b > 0.0)):
         assert solution.bound <= solution.value
         with pytest.warns(RuntimeWarning, match=r"slower.*Numba.*another NumPy.*pip install"):
             first = problem.certify()
-        proof = problem.prove(time_limit=1.0)
+        proof = problem.prove(time_limit=0.3)
         assert first.bound <= proof.bound <= problem.value <= solution.value
     assert problem.certify().bound <= problem.value
 A = A[:, :12]

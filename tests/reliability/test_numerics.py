@@ -64,6 +64,7 @@ def test_one_loss_or_the_sum_of_two_sparse_or_dense(loss, seed, cut):
     np.testing.assert_allclose(z, x, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.usefixtures("at_the_root")
 @pytest.mark.parametrize("loss", ["squared", "logistic", "huber"])
 def test_a_support_of_dependent_columns(loss: str):
     A, y = data_of(loss, 3)

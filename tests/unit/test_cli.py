@@ -70,6 +70,16 @@ def test_solve_is_the_language_by_another_name(data: Path, capsys: pytest.Captur
     assert found["certificate"]["bound"] <= found["objective"]
 
 
+def test_the_bound_is_printed_without_words_of_python(
+    data: Path, capsys: pytest.CaptureFixture
+) -> None:
+    words = f"solve {data} --target y --drop kind --k 2 --no-certificate".split()
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert "leave out --no-certificate for a certificate" in " ".join(printed.split())
+    assert "problem." not in printed
+
+
 def test_units_of_the_columns_do_not_matter(data: Path, capsys: pytest.CaptureFixture) -> None:
     options = ("--target", "y", "--drop", "kind", "--k", "2", "--ridge", "0.1", "--no-certificate")
     before = run_json(capsys, str(data), *options)
@@ -253,7 +263,12 @@ def test_verify_of_a_certificate_made_in_python(data: Path, capsys: pytest.Captu
 def test_explain_and_backends(data: Path, capsys: pytest.CaptureFixture) -> None:
     line = ["explain", "data.csv", "--target", "y", "--drop", "kind", "--k", "2"]
     assert main(line) == 0
-    assert "Plan" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "Plan" in printed
+    assert "--full adds" in printed
+    assert "problem." not in printed
+    assert main([*line, "--full"]) == 0
+    assert "Not chosen" in capsys.readouterr().out
     assert main([*line, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["stages"]
     assert main(["backends"]) == 0

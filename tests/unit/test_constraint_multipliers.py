@@ -14,8 +14,8 @@ from scipy.optimize import minimize as scipy_minimize
 
 import sparsemodel as sm
 from sparsemodel.certificates import certify, verify
+from sparsemodel.certificates.arithmetic.dualised_rows import DualisedRows
 from sparsemodel.certificates.arithmetic.multipliers import violation
-from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.files.json_document import signed
 from sparsemodel.certificates.files.packing import pack
 from sparsemodel.certificates.proving.prove import prove
@@ -234,7 +234,7 @@ def test_supports_without_a_feasible_point_close_in_any_units(tmp_path):
 
 def test_slopes_push_away_from_the_end_of_their_sign():
     rows = Rows(np.ones((1, 2)), np.array([-1.0]), np.array([2.0]))
-    term = RowPrices(rows).term(np.array([1.5]))
+    term = DualisedRows(rows).term(np.array([1.5]))
     for y in (-3.0, 4.0, -0.5):
         term = term.loss.moved(term, np.array([y]))
         for value in (-1.0, 0.3, 2.0):

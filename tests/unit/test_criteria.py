@@ -54,7 +54,7 @@ def test_gamma_is_a_number_of_ebic() -> None:
         path.select("bic", gamma=0.5)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_ebic_does_not_run_to_the_end_where_columns_outnumber_observations(seed: int) -> None:
     path = path_of(*draw(seed, 30, 200), range(16))
     found = path.select("ebic")

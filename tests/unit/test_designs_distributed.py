@@ -20,7 +20,7 @@ Client = pytest.importorskip("distributed").Client
 
 from sparsemodel.designs.elsewhere import columns, workers  # noqa: E402
 from sparsemodel.designs.elsewhere.distributed import DistributedDesign  # noqa: E402
-from sparsemodel.designs.elsewhere.workers import hands  # noqa: E402
+from sparsemodel.designs.elsewhere.workers import worker_count  # noqa: E402
 from sparsemodel.numerics.objectives import distributed  # noqa: E402
 from sparsemodel.numerics.objectives.distributed import DistributedObjective  # noqa: E402
 
@@ -344,7 +344,7 @@ def test_blocks_are_grouped_as_there_are_threads():
     rows = [s for group in design.groups for s in group]
     assert [s.stop - s.start for s in rows] == [3, 3, 3, 3, 1, 7]
     assert [s.start for s in design.rows[1:]] == [s.stop for s in design.rows[:-1]]
-    assert len(design.groups) <= hands()
+    assert len(design.groups) <= worker_count()
 
 
 @pytest.mark.parametrize("kind", ["float64", "Int64", "float32"])

@@ -128,7 +128,7 @@ def test_what_fits_is_decoded_once_and_again_for_a_verification(tmp_path):
     verify(certificate, posed.form)
     assert design.bytes_read == 2 * design.nbytes
     written(tmp_path, table + 1.0)
-    with pytest.raises(DataError, match="has changed; open it anew"):
+    with pytest.raises(DataError, match="has changed; open it again"):
         posed.solve()
 
 
@@ -150,7 +150,7 @@ def test_types_of_columns(tmp_path, held):
     single = sm.as_design(written(tmp_path, frame("float32")))
     assert "Parquet float32 300 x 6" in single.describe()
     written(tmp_path, frame("float32").assign(a=1.0))
-    with pytest.raises(DataError, match="has changed; open it anew"):
+    with pytest.raises(DataError, match="has changed; open it again"):
         single.matvec(np.ones(P))
 
 

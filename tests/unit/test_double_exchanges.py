@@ -17,9 +17,9 @@ from sparsemodel.numerics import (
     quadratic_of,
 )
 from sparsemodel.numerics.exchange import trials
+from sparsemodel.numerics.exchange.batched_newton import lowest_first
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.runners_up import Comparison, best_double_exchange
-from sparsemodel.numerics.exchange.side_by_side import lowest_first
 
 
 def alike(seed: int, n: int, p: int) -> Any:

@@ -226,12 +226,16 @@ def test_what_becomes_nan_after_the_declaration_is_named() -> None:
 
 
 def test_a_missing_value_of_a_data_frame_is_named_by_its_column() -> None:
-    w, rows = sm.Variable(2), [[1.0, 2.0], [0.5, np.nan], [3.0, 1.0]]
+    rows = [[1.0, 2.0], [0.5, np.nan], [3.0, 1.0]]
     frame = pd.DataFrame(rows, columns=["age", "size"])
-    for data, column in ((rows, r"1\."), (frame, r"1 \('size'\)")):
-        problem = sm.Problem(
-            sm.minimize(sm.squared_loss(sm.as_design(data) @ w, np.ones(3))), sm.card(w) <= 1
-        )
+    w, c, v = sm.Variable(2), sm.Variable(), sm.Variable(2)
+    fits = {
+        r"1\.": sm.as_design(rows) @ w,
+        r"1 \('size'\)": sm.as_design(frame) @ w + c,
+        r"3 \('size'\)": np.ones((3, 2)) @ v + sm.as_design(frame) @ w,
+    }
+    for column, fit in fits.items():
+        problem = sm.Problem(sm.minimize(sm.squared_loss(fit, np.ones(3))), sm.card(w) <= 1)
         with pytest.raises(sm.DataError, match=f"the first at row 1, column {column}"):
             problem.solve()
 

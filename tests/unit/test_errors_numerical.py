@@ -10,7 +10,7 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.interfaces.numeric import least_squares
-from sparsemodel.modelling.results.failures import answering
+from sparsemodel.modelling.results.failures import computation
 
 RNG = np.random.default_rng(0)
 
@@ -77,9 +77,9 @@ def test_errors_of_the_users_functions_pass_as_they_are(error: Exception) -> Non
 
 def test_numerical_failures_become_errors_about_the_data() -> None:
     said = r"Solving failed in floating point .LinAlgError"
-    with pytest.raises(sm.DataError, match=said), answering("Solving"):
+    with pytest.raises(sm.DataError, match=said), computation("Solving"):
         np.linalg.cholesky(-np.eye(2))
-    with pytest.raises(ValueError, match="other") as caught, answering("Solving"):
+    with pytest.raises(ValueError, match="other") as caught, computation("Solving"):
         raise ValueError("other")
     assert not isinstance(caught.value, sm.SparseModelError)
 

@@ -23,7 +23,7 @@ from sparsemodel.numerics import (
     minimise_on_support,
     minimise_restricted,
 )
-from sparsemodel.numerics.exchange import side_by_side
+from sparsemodel.numerics.exchange import batched_newton
 from sparsemodel.numerics.exchange.greedy import grown, thinned
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.support.thresholding import thresholded
@@ -59,14 +59,14 @@ def test_fresh_starts_replace_a_worse_support_only_and_are_made_once() -> None:
     following, end = telling.improved(other.origin()), other.origin()
     while following is not None:
         end, following = following, telling.improved(following)
-    assert telling.afresh(end, Rounds(1.0, 100)) is None, "the model tells of other supports"
+    assert telling.restarted(end, Rounds(1.0, 100)) is None, "the model tells of other supports"
     start = trials.debiased(objective.point(np.arange(20), np.zeros(20)))
-    found = trials.afresh(start, Rounds(1.0, 100))
+    found = trials.restarted(start, Rounds(1.0, 100))
     assert found is not None
     assert found.value < start.value
     how = (minimise_restricted, 20, trials._minimised_on, trials.better, lambda: False)
     assert grown(objective, *how).support.size == 20, "its columns each gain something"
-    assert trials.afresh(start, Rounds(1.0, 100)) is None, "the starts would be the same"
+    assert trials.restarted(start, Rounds(1.0, 100)) is None, "the starts would be the same"
 
 
 def test_no_fresh_starts_where_a_smooth_loss_refuses_what_the_model_ranks_next() -> None:
@@ -86,7 +86,7 @@ def test_no_fresh_starts_where_a_smooth_loss_refuses_what_the_model_ranks_next()
     assert trials._misled(end), "the model promises a decrease that no exchange gives"
     assert trials.beside(end, rounds) is None
     before = objective.work.factorizations
-    assert trials.afresh(end, rounds) is None
+    assert trials.restarted(end, rounds) is None
     assert objective.work.factorizations == before, "nothing was minimised"
 
 
@@ -359,11 +359,11 @@ def test_supports_that_are_judged_in_parts_share_one_reading_of_their_columns(
     objective = RegressionObjective(sm.Problem(goal, sm.card(w) <= 3).form)
     supports = np.array([[0, 1, 2], [0, 3, 4], [0, 5, 6], [1, 7, 8]])
     ask = (objective, np.inf, supports, np.zeros((4, 3)), np.arange(4.0))
-    whole = side_by_side.lowest_first(*ask)
+    whole = batched_newton.lowest_first(*ask)
     read, restrict = [], DenseDesign.restrict
     monkeypatch.setattr(DenseDesign, "restrict", lambda s, c: read.append(c.size) or restrict(s, c))
-    monkeypatch.setattr(side_by_side, "_AT_ONCE", 1)
-    parts = side_by_side.lowest_first(*ask)
+    monkeypatch.setattr(batched_newton, "_AT_ONCE", 1)
+    parts = batched_newton.lowest_first(*ask)
     np.testing.assert_array_equal(parts, whole)
     assert read == [9]
 

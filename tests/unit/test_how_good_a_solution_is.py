@@ -92,7 +92,7 @@ def test_nodes_end_it_and_not_the_clock(loss: Any, monkeypatch: pytest.MonkeyPat
     solution = problem.solve()
     certificate = problem.certify()
     assert certificate.search["nodes"] == 8
-    assert certificate.search["ended"] == "the search was to be short"
+    assert certificate.search["ended"] == "end of a short search"
     assert solution.bound == certificate.bound < certificate.upper * (1.0 - 1e-2)
 
 

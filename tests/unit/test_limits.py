@@ -21,11 +21,11 @@ from sparsemodel.numerics import (
     minimise_on_support,
     minimise_restricted,
 )
+from sparsemodel.numerics.along_k.beam import SupportBeam
 from sparsemodel.numerics.budget import budget, ending_by, in_any_case
-from sparsemodel.numerics.exchange.quadratics.beam import SupportBeam
 from sparsemodel.numerics.minimisers.boxed import _OnSupport
 from sparsemodel.selection import cross_validation, precision_matrices
-from sparsemodel.selection.path import Followed
+from sparsemodel.selection.path import PathResult
 from sparsemodel.selection.regressions import RegressionObservations
 
 
@@ -163,7 +163,7 @@ def _watched(
     limits: list[float | None] = []
     asked: list[int] = []
 
-    def watched(one: Any, kept: Any, ks: Any, how: Any) -> Followed:
+    def watched(one: Any, kept: Any, ks: Any, how: Any) -> PathResult:
         limits.append(budget().limit)
         asked.append(len(ks))
         with in_any_case():

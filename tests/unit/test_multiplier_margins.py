@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
+from sparsemodel.certificates.arithmetic.dualised_rows import with_stiffness
 from sparsemodel.certificates.arithmetic.multipliers import violation, without_rows
-from sparsemodel.certificates.arithmetic.row_prices import with_stiffness
 from sparsemodel.certificates.dual_bounds.bound import dual_bound
 from sparsemodel.certificates.statements.certificate import Multipliers
 from sparsemodel.certificates.statements.numbers import Rows

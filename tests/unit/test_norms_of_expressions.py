@@ -11,7 +11,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import verify
 from sparsemodel.certificates.arithmetic.condensed import condensed
-from sparsemodel.certificates.arithmetic.row_prices import with_stiffness
+from sparsemodel.certificates.arithmetic.dualised_rows import with_stiffness
 from sparsemodel.certificates.certify import with_multipliers
 from sparsemodel.certificates.dual_bounds.witness import evaluate, from_point
 from sparsemodel.certificates.statements.certificate import Witness

@@ -47,7 +47,7 @@ def test_against_all_supports(seed: int, price: float) -> None:
     ],
 )
 def test_a_price_costs_about_a_path(loss: Callable[..., object]) -> None:
-    n, p = (50, 10) if loss is sm.absolute_loss else (100, 30)
+    n, p = (30, 8) if loss is sm.absolute_loss else (100, 30)
     A, b = data(1, n, p)
     y = np.sign(b) if loss is sm.logistic_loss else b
     w = sm.Variable(p, name="w")

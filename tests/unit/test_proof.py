@@ -189,14 +189,13 @@ def test_senseless_arguments_are_refused():
 
 
 def test_a_search_that_rounding_leaves_nothing_to_bound_does_not_say_that_it_closed() -> None:
-    t, rng = np.linspace(0.0, 1.0, 150), np.random.default_rng(320)
+    t, rng = np.linspace(0.0, 1.0, 75), np.random.default_rng(320)
     bumps = np.exp(-0.5 * ((t[:, None] - np.linspace(0.0, 1.0, 80)) / 0.05) ** 2)
-    y = bumps[:, [10, 14, 40, 44, 70]] @ [1.0, -1.0, 1.0, 1.0, 0.5] + 0.02 * rng.standard_normal(
-        150
-    )
+    y = bumps[:, [10, 14, 40, 44, 70]] @ [1.0, -1.0, 1.0, 1.0, 0.5]
+    y += 0.02 * rng.standard_normal(75)
     w = sm.Variable(80)
     problem = sm.Problem(sm.minimize(sm.squared_loss(bumps @ w, y)), sm.card(w) <= 5)
-    proof = problem.prove(time_limit=1.0)
+    proof = problem.prove()
     assert proof.proof is not None
     assert (proof.relative_gap <= 1e-4) == (proof.proof["summary"]["ended"] == "closed")
 

@@ -17,9 +17,9 @@ from sparsemodel.numerics import (
     minimise_on_support,
     minimise_restricted,
 )
-from sparsemodel.numerics.exchange import side_by_side
+from sparsemodel.numerics.exchange import batched_newton
+from sparsemodel.numerics.exchange.batched_newton import lowest_first
 from sparsemodel.numerics.exchange.models import ExchangeModels
-from sparsemodel.numerics.exchange.side_by_side import lowest_first
 from sparsemodel.numerics.exchange.swaps import CachedSolver
 from sparsemodel_backends.exchange import Exchange
 
@@ -145,7 +145,7 @@ def test_supports_below_a_bar_come_lowest_first(monkeypatch: pytest.MonkeyPatch)
     assert len(lower) == pytest.approx(np.sum(np.array(values) < bar), abs=1)
     assert np.array_equal(lower[:5], supports[order[:5]])
     assert not len(lowest_first(objective, min(values), supports, x, rises))
-    monkeypatch.setattr(side_by_side, "_AT_ONCE", 2**10)
+    monkeypatch.setattr(batched_newton, "_AT_ONCE", 2**10)
     again = lowest_first(objective, bar, supports, x, rises)
     assert np.array_equal(again, lower), "a few at a time"
 
@@ -162,9 +162,9 @@ def test_no_more_are_judged_where_the_model_would_have_to_be_in_error_by_more_th
     supports, x, rises = found
     bar, judged = point.value + min(rises[0], 0.0), []
     rises = point.value + rises - bar
-    monkeypatch.setattr(side_by_side, "_LITTLE", 1)
-    least = side_by_side._least
-    monkeypatch.setattr(side_by_side, "_least", lambda *a: judged.append(len(a[2])) or least(*a))
+    monkeypatch.setattr(batched_newton, "_LITTLE", 1)
+    least = batched_newton._least
+    monkeypatch.setattr(batched_newton, "_least", lambda *a: judged.append(len(a[2])) or least(*a))
     lowest_first(objective, bar, supports, x, rises + 9.0 * error * rises[-1])
     assert sum(judged) == (40 if error else 16)
 
@@ -232,11 +232,11 @@ def test_none_are_near_where_they_are_not_looked_for(held: str) -> None:
 
 
 def test_no_more_are_judged_than_memory_holds_and_none_of_other_losses() -> None:
-    assert side_by_side.side_by_side(with_free(), 6) == 2**22 // (60 * 6)
+    assert batched_newton.batch_limit(with_free(), 6) == 2**22 // (60 * 6)
     A, y = correlated(1)
     w = sm.Variable(A.shape[1], name="w")
     problem = sm.Problem(sm.minimize(sm.absolute_loss(A @ w, y)), sm.card(w) <= 3)
-    assert side_by_side.side_by_side(RegressionObjective(problem.form), 3) == 0
+    assert batched_newton.batch_limit(RegressionObjective(problem.form), 3) == 0
 
 
 def test_nothing_is_judged_beside_what_stands_out_or_is_constrained() -> None:

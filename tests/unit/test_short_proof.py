@@ -13,7 +13,7 @@ from scipy import sparse
 import sparsemodel as sm
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.short_proofs import short_proof as short
-from sparsemodel.certificates.short_proofs.at_once import bounded_at_once
+from sparsemodel.certificates.short_proofs.one_factorisation import bound_by_one_factorisation
 from sparsemodel.certificates.short_proofs.part import Part, Tangent
 from sparsemodel.certificates.short_proofs.root_node import RootNode
 from sparsemodel.certificates.short_proofs.short_proof import WHEN_READ, Patience, short_proof
@@ -140,7 +140,7 @@ def test_bounds_by_curvature_for_one_support_hold() -> None:
             _, values[some] = part.minimised(on)
         for some, value in values.items():
             x, _ = part.minimised(np.array(some))
-            bound = part.holds(np.array(some), x, value, min(values.values()) - 0.01)
+            bound = part.bound_from(np.array(some), x, value, min(values.values()) - 0.01)
             assert bound <= min(values.values())
             finite += np.isfinite(bound)
     assert finite > 20
@@ -148,8 +148,8 @@ def test_bounds_by_curvature_for_one_support_hold() -> None:
 
 def test_bounds_of_relaxations_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no curvature is chosen for a support, parts are fixed, divided and looked at."""
-    monkeypatch.setattr(short, "bounded_at_once", lambda *given: None)
-    monkeypatch.setattr(Part, "holds", lambda *given: -np.inf)
+    monkeypatch.setattr(short, "bound_by_one_factorisation", lambda *given: None)
+    monkeypatch.setattr(Part, "bound_from", lambda *given: -np.inf)
     for seed in range(8):
         for rounds in (1, 6):
             problem = posed("plain" if seed % 2 else "weights", seed)
@@ -189,7 +189,7 @@ def test_bounds_by_one_factorisation_hold() -> None:
         x = np.concatenate([np.atleast_1d(v.value) for v in problem.variables])
         q = Quadratic.of(problem.form)
         near = x if q.shifts is None else q.shifts.carry(x)
-        bound = bounded_at_once(problem.form, q, near, 5e-7)
+        bound = bound_by_one_factorisation(problem.form, q, near, 5e-7)
         if bound is not None:
             known += 1
             assert bound <= best * (1.0 + 1e-11)

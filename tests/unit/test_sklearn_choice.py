@@ -19,7 +19,7 @@ import sparsemodel as sm
 from sparsemodel.losses import HuberLoss
 from sparsemodel.modelling.loss_terms.squared_scales import spread, target_scale
 from sparsemodel.selection import solve_path
-from sparsemodel.selection.choice import Held, chosen_cell
+from sparsemodel.selection.choice import HeldOutLosses, chosen_cell
 from sparsemodel.sklearn import (
     SparseGeneralizedRegression,
     SparseHuberRegression,
@@ -121,7 +121,7 @@ def test_pure_noise_chooses_nothing() -> None:
     gain = np.stack([np.zeros(5), -np.ones(5)], axis=1)[:, :, np.newaxis]
     for mean, place in ((0.999 * 1.6849, 0), (1.001 * 1.6849, 1)):
         falls = np.random.default_rng(0).permutation(away + np.sqrt(2.0) * mean).reshape(5, 8)
-        held = Held.of([(fall, np.ones(8)) for fall in falls], 40.0)
+        held = HeldOutLosses.of([(fall, np.ones(8)) for fall in falls], 40.0)
         assert chosen_cell(gain, one_standard_error=False, null=True, held=held) == (place, 0)
         # Whatever observations say, what predicts worse is not chosen.
         assert chosen_cell(-gain, one_standard_error=False, null=True, held=held) == (0, 0)
@@ -145,9 +145,9 @@ def test_a_smaller_ridge_is_taken_where_it_is_better_by_half_a_standard_error() 
 
 
 def test_observations_are_compared_one_by_one_where_they_are_independent(monkeypatch: Any) -> None:
-    seen: list[Held | None] = []
+    seen: list[HeldOutLosses | None] = []
 
-    def spy(*args: Any, held: Held | None = None, **options: Any) -> tuple[int, int]:
+    def spy(*args: Any, held: HeldOutLosses | None = None, **options: Any) -> tuple[int, int]:
         seen.append(held)
         return chosen_cell(*args, held=held, **options)
 

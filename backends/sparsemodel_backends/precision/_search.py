@@ -1,13 +1,21 @@
-"""What the precision backends share: scores of edges at a point, and starts."""
+"""What the precision backends share: scores of edges, starts, and searches that exchange blocks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
 from typing import cast, final
 
 import numpy as np
 
-from sparsemodel.interfaces import Context, FloatArray, IntArray, Objective, Point
+from sparsemodel.interfaces import (
+    Context,
+    FloatArray,
+    IntArray,
+    IterativeBackend,
+    Objective,
+    Point,
+)
 from sparsemodel.interfaces.precision import AnyPrecision
 from sparsemodel.numerics import top_k
 from sparsemodel.numerics.budget import budget, cholesky_cost, inverse_cost
@@ -19,7 +27,7 @@ from sparsemodel.numerics.precision import (
     ridge_partial_correlations,
 )
 
-PROGRESS = 1e-4
+_PROGRESS = 1e-4
 """Nats that an exchange must gain, above the error of the restricted solves."""
 
 
@@ -113,3 +121,55 @@ def first_point(objective: Objective, context: Context) -> Point:
 def objective_weight(objective: Objective) -> float:
     """Return the constant in front of the likelihood, to turn nats into objective units."""
     return cast("AnyPrecision", objective.form).weight
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockState:
+    """An optimum on a support, and how many edges are exchanged next."""
+
+    point: Point
+    block: int
+    """0 once no exchange helps."""
+    gained: float = np.inf
+    """How far the last exchange lowered the objective, in nats."""
+    failures: int = 0
+    """Exchanges of single edges that did not help, since one did."""
+    tried: int = 0
+    """Exchanges that were tried."""
+    done: bool = False
+
+
+class BlockSearch(IterativeBackend[BlockState]):
+    """Exchanges blocks of edges while that helps; the last solve is exact."""
+
+    __slots__ = ()
+
+    first_block: float
+
+    def step(self, objective: Objective, state: BlockState, context: Context) -> BlockState:
+        if state.block > 0:
+            return self.exchanged(objective, state, context)
+        point = context.restricted(objective, state.point.support, state.point)
+        return replace(state, point=min(point, state.point, key=lambda p: p.value), done=True)
+
+    @abstractmethod
+    def exchanged(self, objective: Objective, state: BlockState, context: Context) -> BlockState:
+        """Return the state after a block was tried."""
+
+    def improved(
+        self, objective: Objective, state: BlockState, following: Point, q: int
+    ) -> BlockState | None:
+        """Return the state with a larger block where ``q`` edges helped; None where not."""
+        gained = (state.point.value - following.value) / objective_weight(objective)
+        if not gained > _PROGRESS:
+            return None
+        block = min(q + q // 2 + 1, self.largest_block(objective))
+        return replace(state, point=following, block=block, gained=gained, failures=0)
+
+    def largest_block(self, objective: Objective) -> int:
+        """Return the size of the first block."""
+        return max(1, int(self.first_block * objective.cardinality.budget))
+
+    def residual(self, state: BlockState) -> float:
+        return state.gained

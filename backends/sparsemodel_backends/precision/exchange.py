@@ -11,21 +11,18 @@ from sparsemodel.interfaces import (
     Capabilities,
     Context,
     IntArray,
-    IterativeBackend,
     Objective,
-    Point,
     Prior,
     Role,
-    Stop,
     check_options,
 )
 from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel_backends.precision._search import (
-    PROGRESS,
+    BlockSearch,
+    BlockState,
     best_first,
     edge_scores,
     given_start,
-    objective_weight,
     with_edges,
 )
 from sparsemodel_backends.precision.swap import PrecisionSwap
@@ -36,21 +33,8 @@ _NONE: IntArray = np.empty(0, dtype=np.intp)
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class ExchangeState:
-    """An optimum on a support, the size of the next block, and the failures at size one."""
-
-    point: Point
-    block: int
-    failures: int = 0
-    gained: float = np.inf
-    tried: int = 0
-    polished: bool = False
-
-
-@final
 @dataclass(frozen=True, slots=True)
-class PrecisionExchange(IterativeBackend[ExchangeState]):
+class PrecisionExchange(BlockSearch):
     r"""Add ``q`` edges, solve on the larger support, remove the ``q`` cheapest, solve again.
 
     A removal is priced after the insertion has taken effect, so edges that stand in for each
@@ -101,19 +85,16 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
     def with_patience(self, factor: float) -> PrecisionExchange:
         return self if factor >= 1.0 else replace(self, tries=int(_BRIEF * factor))
 
-    def init(self, objective: Objective, context: Context) -> ExchangeState:
+    def init(self, objective: Objective, context: Context) -> BlockState:
         if context.start is None:
             quiet = replace(context, on_iterate=None)
             point = PrecisionSwap(tol=self.tol).solve(objective, quiet).point
         else:
             point = given_start(objective, context, context.start, tol=self.tol)
-        return ExchangeState(point, self._largest_block(objective))
+        return BlockState(point, self.largest_block(objective))
 
-    def step(self, objective: Objective, state: ExchangeState, context: Context) -> ExchangeState:
+    def exchanged(self, objective: Objective, state: BlockState, context: Context) -> BlockState:
         point = state.point
-        if state.block == 0:
-            exact = context.restricted(objective, point.support, point)
-            return ExchangeState(exact if exact.value <= point.value else point, 0, polished=True)
         scores = edge_scores(objective, point)
         q = min(state.block, scores.inside.size, scores.outside.size)
         if q == 0 or state.failures >= scores.outside.size or state.tried >= self.tries:
@@ -132,22 +113,10 @@ class PrecisionExchange(IterativeBackend[ExchangeState]):
         if not np.array_equal(np.sort(removed), np.sort(added)):
             support = with_edges(larger.support, _NONE, removed)
             following = context.restricted(objective, support, larger, tol=self.tol)
-            gained = (point.value - following.value) / objective_weight(objective)
-            if gained > PROGRESS:
-                block = min(q + q // 2 + 1, self._largest_block(objective))
-                return ExchangeState(following, block, 0, gained, state.tried)
+            better = self.improved(objective, state, following, q)
+            if better is not None:
+                return better
         if q > 1:
             return replace(state, block=q // 2)
         failures = state.failures + 1
-        if failures >= self.patience:
-            return replace(state, block=0)
-        return replace(state, block=1, failures=failures)
-
-    def residual(self, state: ExchangeState) -> float:
-        return state.gained
-
-    def stopped(self, objective: Objective, state: ExchangeState) -> Stop | None:
-        return Stop.CONVERGED if state.polished else None
-
-    def _largest_block(self, objective: Objective) -> int:
-        return max(1, int(self.first_block * objective.cardinality.budget))
+        return replace(state, block=int(failures < self.patience), failures=failures)

@@ -17,7 +17,6 @@ from sparsemodel.interfaces import (
     Point,
     Prior,
     Role,
-    Stop,
     check_options,
 )
 from sparsemodel.interfaces.precision import SparsePrecision
@@ -34,7 +33,7 @@ class PrecisionFBSState:
 
     point: Point
     full: bool = False
-    polished: bool = False
+    done: bool = False
 
 
 @final
@@ -87,7 +86,7 @@ class PrecisionFBS(IterativeBackend[PrecisionFBSState]):
         point = state.point
         if state.full:
             exact = context.restricted(objective, point.support, point)
-            return PrecisionFBSState(exact, True, polished=True)
+            return PrecisionFBSState(exact, True, done=True)
         sparsity = objective.cardinality
         counted = np.setdiff1d(point.support, sparsity.free, assume_unique=True)
         room = min(sparsity.budget, sparsity.units) - counted.size
@@ -96,9 +95,6 @@ class PrecisionFBS(IterativeBackend[PrecisionFBSState]):
         added = best_edges(objective, point, min(self.batch, room), self.score)
         support = with_edges(point.support, added, _NONE)
         return PrecisionFBSState(context.restricted(objective, support, point, tol=self.tol))
-
-    def stopped(self, objective: Objective, state: PrecisionFBSState) -> Stop | None:
-        return Stop.CONVERGED if state.polished else None
 
 
 def best_edges(objective: Objective, point: Point, number: int, score: str) -> IntArray:

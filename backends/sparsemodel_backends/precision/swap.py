@@ -10,41 +10,26 @@ import numpy as np
 from sparsemodel.interfaces import (
     Capabilities,
     Context,
-    IterativeBackend,
     Objective,
-    Point,
     Prior,
     Role,
-    Stop,
     check_options,
 )
 from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel_backends.precision._search import (
-    PROGRESS,
+    BlockSearch,
+    BlockState,
     best_first,
     edge_scores,
     given_start,
-    objective_weight,
     screened_start,
     with_edges,
 )
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class SwapState:
-    """An optimum on a support and the size of the next block; 0 once no exchange helps."""
-
-    point: Point
-    block: int
-    gained: float = np.inf
-    """How far the last exchange lowered the objective, in nats."""
-    polished: bool = False
-
-
-@final
 @dataclass(frozen=True, slots=True)
-class PrecisionSwap(IterativeBackend[SwapState]):
+class PrecisionSwap(BlockSearch):
     r"""Exchange the cheapest edges for the most valuable ones, in shrinking blocks.
 
     All edges of the support are scored by what their removal costs, all others by what their
@@ -94,18 +79,15 @@ class PrecisionSwap(IterativeBackend[SwapState]):
     def __post_init__(self) -> None:
         check_options(self, shrinkage="positive or None", first_block="in (0, 1]", tol="positive")
 
-    def init(self, objective: Objective, context: Context) -> SwapState:
+    def init(self, objective: Objective, context: Context) -> BlockState:
         if context.start is None:
             point = screened_start(objective, context, shrinkage=self.shrinkage, tol=self.tol)
         else:
             point = given_start(objective, context, context.start, tol=self.tol)
-        return SwapState(point, self._largest_block(objective))
+        return BlockState(point, self.largest_block(objective))
 
-    def step(self, objective: Objective, state: SwapState, context: Context) -> SwapState:
+    def exchanged(self, objective: Objective, state: BlockState, context: Context) -> BlockState:
         point = state.point
-        if state.block == 0:
-            exact = context.restricted(objective, point.support, point)
-            return SwapState(exact if exact.value <= point.value else point, 0, polished=True)
         scores = edge_scores(objective, point)
         q = min(state.block, scores.inside.size, scores.outside.size)
         removed = best_first(-scores.costs, q)
@@ -115,17 +97,4 @@ class PrecisionSwap(IterativeBackend[SwapState]):
             return replace(state, block=0)
         support = with_edges(point.support, scores.outside[added[:q]], scores.inside[removed[:q]])
         following = context.restricted(objective, support, point, tol=self.tol)
-        gained = (point.value - following.value) / objective_weight(objective)
-        if gained > PROGRESS:
-            block = min(q + q // 2 + 1, self._largest_block(objective))
-            return SwapState(following, block, gained)
-        return replace(state, block=q // 2)
-
-    def residual(self, state: SwapState) -> float:
-        return state.gained
-
-    def stopped(self, objective: Objective, state: SwapState) -> Stop | None:
-        return Stop.CONVERGED if state.polished else None
-
-    def _largest_block(self, objective: Objective) -> int:
-        return max(1, int(self.first_block * objective.cardinality.budget))
+        return self.improved(objective, state, following, q) or replace(state, block=q // 2)

@@ -21,9 +21,9 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem
+from sparsemodel.certificates.arithmetic.dualised_rows import DualisedRows
 from sparsemodel.certificates.arithmetic.limits import ACTIVE, Limit, NormLimit, SpectrumLimit
 from sparsemodel.certificates.arithmetic.rounding import TINY, U
-from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.arithmetic.scaling import scaling
 from sparsemodel.certificates.dual_bounds.witness import derivatives, from_point
 from sparsemodel.certificates.statements.certificate import Multipliers
@@ -63,7 +63,7 @@ _DAMPED = 1e-8
 """Size of the curvature, relative to a column: its square is rounding."""
 
 _ROUNDS = 30
-"""How often slopes of eigenvalues are added before the others are found anew."""
+"""How often slopes of eigenvalues are added before the others are found again."""
 _SETTLED = 1e-12
 """What may be left of a gradient, relative to it."""
 
@@ -94,7 +94,7 @@ def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
     spectra = [isinstance(norm, SpectrumLimit) for norm in norms]
     fits = fits and not np.any(mu[spectra])
     try:
-        slopes = RowPrices(rows).term(held.slopes)
+        slopes = DualisedRows(rows).term(held.slopes)
     except ValueError:
         fits = False
     every = np.concatenate([stiff, mu])

@@ -22,6 +22,7 @@ from typing import final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.dualised_rows import row_term, with_slopes
 from sparsemodel.certificates.arithmetic.products import (
     adjoint_error,
     adjoint_product,
@@ -30,7 +31,6 @@ from sparsemodel.certificates.arithmetic.products import (
     zero_columns,
 )
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, TINY, U, add_up, norm_up
-from sparsemodel.certificates.arithmetic.row_prices import row_term, with_slopes
 from sparsemodel.certificates.dual_bounds.conjugates import (
     TermBound,
     plane_error,

@@ -92,7 +92,7 @@ def search(
     """Return bounds in the order of their cost; stops when one closes the gap.
 
     ``instead`` looks in a smaller box, given the best bound that needs no search, and what it
-    finds takes the place of a search that may be in vain.
+    finds takes the place of a search that may find nothing.
     """
     found: list[Candidate] = []
     progress: list[Progress] = []

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.dualised_rows import row_term
 from sparsemodel.certificates.arithmetic.independent import independent
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, norm_up
-from sparsemodel.certificates.arithmetic.row_prices import row_term
 from sparsemodel.certificates.dual_bounds.conjugates import domain_slack
 from sparsemodel.interfaces import (
     BoolArray,

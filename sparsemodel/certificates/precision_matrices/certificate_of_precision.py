@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.certificates.precision_matrices.witness_of_precision import PrecisionWitness
 from sparsemodel.certificates.statements.claims import Claim, gap_of, supported
 from sparsemodel.certificates.statements.fingerprint import array_hash
@@ -293,7 +293,7 @@ class PrecisionCertificate(SearchedCertificate):
                 return f"line 'witness.{line}' does not fit a matrix with entries {self.x.shape}."
         return ""
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def title(self) -> str:
         """Return the claim in a few words."""
         if self.claim is Claim.OPTIMAL:
@@ -309,7 +309,7 @@ class PrecisionCertificate(SearchedCertificate):
             )
         return "nothing is proved"
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def headline(self) -> str:
         """Return the claim in a sentence, with the gap where there is one."""
         text = self._headline()

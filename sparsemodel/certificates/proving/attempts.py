@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem
+from sparsemodel.certificates.arithmetic.dualised_rows import row_term
 from sparsemodel.certificates.arithmetic.multipliers import dualised
 from sparsemodel.certificates.arithmetic.rounding import CAUTION
-from sparsemodel.certificates.arithmetic.row_prices import row_term
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import (
     boxed,

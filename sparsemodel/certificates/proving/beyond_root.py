@@ -52,8 +52,8 @@ _KINKS = 8.0
 
 @final
 @dataclass(frozen=True, slots=True)
-class Aim:
-    """What a search must come to, however many nodes that takes."""
+class SearchGoal:
+    """What a search must prove, however many nodes that takes."""
 
     bound: float = -np.inf
     """A lower bound that is known without a certificate."""
@@ -61,12 +61,12 @@ class Aim:
     """Whether it looks at all supports, as there are few or all were tried before."""
 
 
-def worth_searching(form: SparseRegression, aim: Aim, *, many: bool) -> bool:
+def worth_searching(form: SparseRegression, aim: SearchGoal, *, many: bool) -> bool:
     """Return whether a search may be short; with ``many`` also where supports are.
 
     The bound of a sequence is exact without one.
     """
-    asked = aim != Aim() or few_supports(form) or (many and nodes_of(form) > 0)
+    asked = aim != SearchGoal() or few_supports(form) or (many and nodes_of(form) > 0)
     return asked and as_sequence(form) is None
 
 
@@ -93,7 +93,7 @@ def beyond_root(
     *,
     names: Sequence[str] | None,
     deadline: float,
-    aim: Aim,
+    aim: SearchGoal,
 ) -> Certificate:
     """Return the certificate that a short search over supports gives, where it says more.
 
@@ -108,7 +108,7 @@ def beyond_root(
     deadline
         On the clock of ``time.perf_counter``, for machines where nodes take very long.
     aim
-        What the search must come to.
+        What the search must prove.
 
     Notes
     -----

@@ -16,7 +16,7 @@ COPIED = 0.5
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Stage:
+class RecordedCurvature:
     """Curvature taken out of the data, as a record holds it: in the form's coordinates."""
 
     active: IntArray
@@ -42,7 +42,7 @@ class Relaxed:
     """The point of the record, where it is not ``x``."""
     duals: tuple[FloatArray, ...] | None = None
     """The dual point of the record; None where it follows from the point and the stage."""
-    stage: Stage | None = None
+    stage: RecordedCurvature | None = None
     slopes: FloatArray | None = None
     """Of linear constraints in the objective, where they are the node's own."""
     balanced: IntArray | None = None

@@ -377,7 +377,7 @@ class _Conclusion:
         if self.interrupted:
             ended = "interrupted"
         elif left and search.stopped:
-            ended = "the search was to be short"
+            ended = "end of a short search"
         elif left and (search.over or left > search.given_up):
             ended = "time limit"
         elif left:

@@ -19,7 +19,7 @@ _STEPS, _TRIES = 50, 80
 _EXACT = 1e-13
 """Share of the gradients' sizes that may be left unbalanced."""
 _ULP = 4e-16
-_LEAP = 64.0
+_LONGEST = 64.0
 """Newton's steps outside a bracket may be so many times longer than the growing ones."""
 
 
@@ -115,8 +115,8 @@ def _along_one(
             t = newton if inside else 0.5 * (low + high)
         else:  # a curvature of almost nothing asks for steps beyond all floats
             width = 4.0 * abs(t) if t != 0.0 else (size / (1024.0 * reach) if size > 0.0 else 1.0)
-            leap = width if slope < 0.0 else -width
-            t = newton if abs(newton - t) <= _LEAP * width else t + leap
+            jump = width if slope < 0.0 else -width
+            t = newton if abs(newton - t) <= _LONGEST * width else t + jump
         last = abs(slope)
         ahead = [u + t * move for u, move in zip(z, moves, strict=True)]
     t, gradients = found

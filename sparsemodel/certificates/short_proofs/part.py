@@ -142,7 +142,7 @@ class Part:
 
     # ---- bounds ------------------------------------------------------------------------------
 
-    def convex_less(self, diagonal: FloatArray) -> bool:
+    def convex_minus(self, diagonal: FloatArray) -> bool:
         """Return whether ``M`` minus a diagonal is proved positive semidefinite."""
         return semidefinite(self.matrix, -diagonal, 2.0 * self.entry)
 
@@ -180,12 +180,13 @@ class Part:
             return None
         return values, self.constant - 0.5 * float(self.linear[on] @ values)
 
-    def holds(self, on: IntArray, values: FloatArray, value: float, cutoff: float) -> float:
-        r"""Return a bound by curvature chosen for the minimiser on ``k`` units; none is ``-inf``.
+    def bound_from(self, on: IntArray, values: FloatArray, value: float, cutoff: float) -> float:
+        """Return a bound by curvature chosen for the minimiser on ``k`` units, or ``-inf``.
 
-        That of :mod:`~sparsemodel.certificates.short_proofs.at_once`, where ``k s`` is what the
-        minimum is above the cutoff. ``T`` is chosen so that the curvatures inside and outside have
-        the same norm. O(p^3) for one factorisation.
+        The curvature is that of :func:`bound_by_one_factorisation
+        <sparsemodel.certificates.short_proofs.one_factorisation.bound_by_one_factorisation>`, where
+        ``k s`` is what the minimum is above the cutoff. ``T`` is chosen so that the curvatures
+        inside and outside have the same norm. O(p^3) for one factorisation.
         """
         product = values @ self.matrix[on]
         weight, entry = float(np.abs(values).sum()), self.entry + 2.0
@@ -203,7 +204,7 @@ class Part:
         inside = 2.0 * max(level - spare, 0.0) * least + 1e-12
         curvature = outside / (2.0 * level * (1.0 - 8.0 * U))
         curvature[on] = inside
-        if not self.convex_less(curvature):
+        if not self.convex_minus(curvature):
             return -math.inf
         gains = (0.5 + 8.0 * U) * np.square(own + inside * np.abs(values)) / inside
         most = float(np.maximum(gains, level).sum())
@@ -212,7 +213,7 @@ class Part:
         slack += gamma(self.k + 16) * (abs(self.constant) + abs(energy) + most)
         return self.constant - energy - most - slack
 
-    def curved(self) -> bool:
+    def extract_curvature(self) -> bool:
         r"""Take out curvature in proportion to :math:`1 / (M^{-1})_{jj}`, where that is not done.
 
         Return whether that went.
@@ -225,7 +226,7 @@ class Part:
             self.steep = _largest(self.matrix)
         return self.curvature is not None
 
-    def ends(self) -> tuple[float, IntArray] | None:
+    def enumerated(self) -> tuple[float, IntArray] | None:
         """Return a bound over all supports with one or two units more, and the best of them.
 
         None where columns are too nearly dependent. O(p^2).
@@ -300,7 +301,7 @@ def _extracted(part: Part) -> FloatArray | None:
     inverse *= root
     diagonal = np.square(root) / _largest(inverse)
     for share in (0.998, 0.95, 0.8):
-        if np.all(diagonal > 0.0) and part.convex_less(share * diagonal):
+        if np.all(diagonal > 0.0) and part.convex_minus(share * diagonal):
             return np.asarray(share * diagonal)
     return None
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.rounding import U
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
-from sparsemodel.certificates.short_proofs.at_once import bounded_at_once
+from sparsemodel.certificates.short_proofs.one_factorisation import bound_by_one_factorisation
 from sparsemodel.certificates.short_proofs.part import Part, Tangent
 from sparsemodel.certificates.short_proofs.relaxation import relaxed
 from sparsemodel.certificates.short_proofs.root_node import RootNode
@@ -41,7 +41,7 @@ _HOPELESS = 0.5
 """Share of what the point explains that the first bound may leave open."""
 
 _FEW = 20_000
-"""Supports up to which that is no matter: a search comes through."""
+"""Supports up to which a search is tried all the same: it looks at all of them."""
 
 
 @final
@@ -108,7 +108,7 @@ def short_proof(
     if not (q.sound and q.finite) or at.violations:
         return None
     near = x if q.shifts is None else q.shifts.carry(x)
-    bound = bounded_at_once(form, q, near, 0.5 * OPTIMAL_GAP)
+    bound = bound_by_one_factorisation(form, q, near, 0.5 * OPTIMAL_GAP)
     if bound is not None:
         found = _concluded(form, x, at, bound)
         if found is not None and found.closed:
@@ -238,7 +238,7 @@ class _Search:
             self.nodes += 1
             if self._settled(part):
                 return True
-            if not part.curved():
+            if not part.extract_curvature():
                 break
             found = relaxed(part, self.cutoff, self._patience.rounds)
             part.bound = max(part.bound, found.bound)
@@ -275,7 +275,7 @@ class _Search:
             below = part.having(0)
             return below is not None and self._settled(below)
         if part.k <= 2:
-            ends = part.ends()
+            ends = part.enumerated()
             if ends is not None:
                 self._offer(part, ends[1])
                 self._close(ends[0])
@@ -284,7 +284,7 @@ class _Search:
         found = self._offer(part, on)
         if found is None:
             return False
-        bound = part.holds(on, *found, self.cutoff)
+        bound = part.bound_from(on, *found, self.cutoff)
         if not bound >= self.cutoff:
             return False
         self._close(bound)

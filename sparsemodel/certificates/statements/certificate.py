@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.statements.claims import Claim, relative_gap_of
 from sparsemodel.certificates.statements.frame import SearchedCertificate
@@ -175,7 +175,7 @@ class Certificate(SearchedCertificate):
         far = [j for j in self.names if j >= shape[0]]
         return f"line 'names' names coordinate {far[0]}, and there are {shape[0]}." if far else ""
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def title(self) -> str:
         """Return the claim in a few words."""
         match self.claim:
@@ -191,7 +191,7 @@ class Certificate(SearchedCertificate):
                 return "the best model with these features; nothing is known of others"
         return self.claim.value if self.claim is Claim.ZERO else "nothing is proved"
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def headline(self) -> str:
         """Return the claim in a sentence, with the numbers behind it."""
         claim, value, bound = self.claim, *side_by_side(self.value, self.bound)

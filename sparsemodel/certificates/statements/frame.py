@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.certificates.files.codec import decode, encode, lines_of, read_lines
 from sparsemodel.certificates.files.json_document import (
     checked_body,
@@ -38,7 +38,7 @@ from sparsemodel.documents.documented import Documented
 from sparsemodel.documents.numbers import number, percent, readings_in_words, side_by_side
 from sparsemodel.documents.text import WIDTH, as_text
 from sparsemodel.interfaces import CertificateError, FloatArray
-from sparsemodel.interfaces.errors import Signposted
+from sparsemodel.interfaces.errors import NameHints
 
 VERSION = 2
 """Of the file format; earlier ones are read."""
@@ -87,7 +87,7 @@ def _moment(created: str) -> str:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class CertificateFrame(Documented, Signposted):
+class CertificateFrame(Documented, NameHints):
     """What is proved about a point, whatever the kind of problem.
 
     A kind declares its own lines beside these, the facts that identify its problem, and the
@@ -246,12 +246,12 @@ class CertificateFrame(Documented, Signposted):
         """Return the certificate as plain numbers, strings, lists and dictionaries."""
         return signed(self._body())
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def to_json(self) -> str:
         """Return the certificate as the text of a ``.json`` file."""
         return json_text(self.to_dict())
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def save(self, path: str | os.PathLike[str], *, about: Mapping[str, str] | None = None) -> Path:
         """Write the certificate and return where; the ending of the name says how.
 

@@ -84,7 +84,7 @@ def null_value(form: SparseRegression) -> float:
 def constant_part(form: SparseRegression) -> float:
     """Return what the objective adds whatever the coefficients are.
 
-    Its constant, and what the offsets of linear terms come to. A gap is not compared with that.
+    Its constant, and that of the offsets of linear terms. A gap is not compared with that.
     """
     pieces = [form.constant]
     for term in form.terms:

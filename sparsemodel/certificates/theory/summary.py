@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, final
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.documents.document import Document, Facts, Paragraph, Section, Table
 from sparsemodel.documents.documented import Documented
 from sparsemodel.interfaces.self_description import Constants, Guarantee
@@ -42,7 +42,7 @@ class Theory(Documented):
     complete: bool = True
     """False where a time limit ended the search: the constants may be wider than they need be."""
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def level(self, s: int) -> Constants:
         """Return the constants of a level among those that were computed.
 
@@ -57,7 +57,7 @@ class Theory(Documented):
         known = ", ".join(str(c.level) for c in self.constants) or "none"
         raise KeyError(f"no constants of level {s}; computed were {known}")
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def applies(self, source: str) -> bool:
         """Return whether the theorem's condition holds, ``"NHTP, Theorem 9"`` for instance."""
         found = {g.source: g.status == "holds" for g in self.guarantees}

@@ -10,6 +10,12 @@ from sparsemodel.cli.exits import Exit
 from sparsemodel.cli.files import to_json
 from sparsemodel.cli.model import declare
 from sparsemodel.cli.options import DATA, RegressionOptions
+from sparsemodel.documents.text import as_text
+
+_MORE = (
+    "--full adds the reasons, all facts, reductions and theorems; `sparsemodel solve` bounds how "
+    "far the result is from the best."
+)
 
 NAME = "explain"
 USAGE = "explain DATA --target COLUMN --k K [options]"
@@ -45,5 +51,5 @@ def run(options: Options) -> int:
     if options.json:
         print(to_json(plan.to_dict()))
     else:
-        print(plan.text(full=options.full))
+        print(as_text(plan.document() if options.full else plan.summary(_MORE)))
     return Exit.OK

@@ -157,9 +157,11 @@ def _document(about: dict[str, str], solution: Any, certificate: Any, output: Ou
     """Return what is printed: data and fit, coefficients, what is certified, what to do next."""
     known = solution.document()
     run, coefficients = known.sections[0].blocks[0], known.sections[1]
-    rows = [row for row in run.rows if certificate is None or row[0] != "lower bound"]
+    (_, bound), *rows = run.rows
+    known_bound = bound.partition(";")[0]  # what follows are words of Python
+    first = ("lower bound", f"{known_bound}; leave out --no-certificate for a certificate")
     if certificate is not None:
-        rows.insert(0, ("certified", f"{certificate.title()}. {certificate.headline()}"))
+        first = ("certified", f"{certificate.title()}. {certificate.headline()}")
     files = output.named()
     written = {name for name, _ in files}
     hints = {"report": "--report report.html", "certificate": "--certificate proof.json"}
@@ -171,6 +173,6 @@ def _document(about: dict[str, str], solution: Any, certificate: Any, output: Ou
         sections=(
             Section("", (Facts([*about.items()]),)),
             coefficients,
-            Section("", (Facts([*rows, *tail]),)),
+            Section("", (Facts([first, *rows, *tail]),)),
         ),
     )

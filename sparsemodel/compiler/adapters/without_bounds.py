@@ -43,7 +43,7 @@ class WithoutBounds(Backend):
     """Run a backend without the constraints, and with them if a point breaks one.
 
     Without them prices of exchanges are exact, and a support that is best there is best with them
-    if its minimiser keeps them. At the first point that does not, the backend begins anew on the
+    if its minimiser keeps them. At the first point that does not, the backend begins again on the
     declared problem, of which the result is a minimiser on its support in both cases.
 
     Notes

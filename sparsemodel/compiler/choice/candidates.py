@@ -38,7 +38,7 @@ class Candidates:
     form
         The reduced form.
     effort, time_limit
-        How long searches go on in vain, and what is run at all.
+        How long searches go on without improvement, and what is run at all.
     """
 
     def __init__(

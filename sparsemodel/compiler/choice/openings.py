@@ -43,7 +43,7 @@ _IMPATIENT, _THOROUGH = 1 / 16, 2.0
 """Patience of that method, and of a recovery that another method has begun: what it gains, it gains
 in a few steps. And of swaps with exact prices, which then try all removals: on 10 problems of 400
 to 1500 x 6000 to 15000 they ended up to 25 % lower than swaps of the smallest coefficient from
-there and afresh, and in most of them sooner."""
+there and from zero, and in most of them sooner."""
 
 _MERGES = 7
 """Steps of a method that merges the support with as many units again, or twice as many. On digits

@@ -197,7 +197,7 @@ class Facts(FactSheet):
             if found is not None:
                 which = f" of term {number + 1}" if len(self.form.terms) > 1 else ""
                 names = term.design.names
-                named = "" if names is None else f" ({names[found[1]]!r})"
+                named = f" ({names[found[1]]!r})" if names and names[found[1]] else ""
                 raise DataError(
                     f"The data matrix{which} holds NaN or an infinite value, the first at row "
                     f"{found[0]}, column {found[1]}{named}. Drop or impute such entries."

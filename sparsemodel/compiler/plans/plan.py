@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.compiler.deferred import Deferred
 from sparsemodel.compiler.facts.fact_sheet import Fact
 from sparsemodel.compiler.plans.stage import LINKS, Rejection, Stage
@@ -165,8 +165,11 @@ class Plan(Documented):
         cannot = [(", ".join(names), reason) for reason, names in unable.items()]
         return [*parts, Section("Not applicable", (Facts(cannot),))]
 
-    def summary(self) -> Document:
-        """Return the plan in a few lines: what was seen, what is run and why, what it costs."""
+    def summary(self, more: str = _MORE) -> Document:
+        """Return the plan in a few lines: what was seen, what is run and why, what it costs.
+
+        ``more`` says how to learn more; by default in words of Python.
+        """
         facts = {fact.name: fact for fact in self.facts}
         seen = [(name, facts[name].value) for name in _SEEN if name in facts]
         memory = [facts[name].value for name in _COSTS if name in facts]
@@ -191,7 +194,7 @@ class Plan(Documented):
                 Section("Plan", (Items(tuple(steps)), Facts(self.outlook())), folded=False),
                 Section("Proved for any data", (Facts([*proved.items()]),)),
                 Section("What would change this", (Items(self.words.notes),)),
-                Section("More", (Items((f"{others} {_MORE}",)),)),
+                Section("More", (Items((f"{others} {more}",)),)),
             ),
         )
 
@@ -205,7 +208,7 @@ class Plan(Documented):
     def __str__(self) -> str:
         return self.text()
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def graph(self) -> Any:
         """Return the plan as a ``networkx.DiGraph`` from ``"problem"`` to ``"solution"``.
 

@@ -18,7 +18,7 @@ class Reduction(ABC):
 
     keeps_predictions: ClassVar[bool] = True
     """Whether predictions, and so dual points, are those of the unreduced form. Where they are
-    not, dual points are computed afresh from the coordinates they came with."""
+    not, dual points are computed again from the coordinates they came with."""
     keeps_steps: ClassVar[bool] = True
     """Whether a step along the gradient is one of the unreduced form."""
 

@@ -55,7 +55,7 @@ class Compress(Reduction):
 
     A column of ones stays one, so that what holds for data with an intercept holds for them.
     Later passes cost ``O(p^2)`` instead of ``O(n p)``. Predictions are no longer those of
-    the data: dual points are computed afresh from coordinates (:attr:`keeps_predictions`).
+    the data: dual points are computed again from coordinates (:attr:`keeps_predictions`).
     """
 
     keeps_predictions = False

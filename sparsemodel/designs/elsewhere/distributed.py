@@ -13,12 +13,12 @@ from sparsemodel.designs.elsewhere import columns
 from sparsemodel.designs.elsewhere.workers import (
     client,
     gathered,
-    hands,
     loaded,
     placed,
     rows_of,
     sent,
     summed,
+    worker_count,
 )
 from sparsemodel.interfaces import Access, DataError, DataTypeError, Design, FloatArray, IntArray
 from sparsemodel.interfaces.design import FAR_BLOCK_BYTES, RestrictedDesign, rows_of_a_block
@@ -62,7 +62,7 @@ class DistributedDesign(Design):
             array = array.astype(np.float64)
         self._array = array
         self._names = names
-        self._groups = _groups(array.chunks[0], hands())
+        self._groups = _groups(array.chunks[0], worker_count())
         self._loaded: tuple[Any, ...] | None = None
         self._losses = 0
         self._columns = columns.ReadColumns(self._brought)
@@ -147,7 +147,7 @@ class DistributedDesign(Design):
         return self._whole
 
     def forget(self) -> None:
-        """Load the blocks anew when they are next needed: some were lost with a worker."""
+        """Load the blocks again when they are next needed: some were lost with a worker."""
         self._loaded = None
         self._losses += 1
 

@@ -16,7 +16,7 @@ Task: TypeAlias = tuple[Any, ...]
 """A function and its arguments, handles among them."""
 
 Tasks: TypeAlias = Callable[[], Sequence[Task]]
-"""Returns tasks, made anew for each attempt."""
+"""Returns new tasks for each attempt."""
 
 _DATA = 2**20
 """Bytes from which a value goes to a worker by itself: the scheduler is no place for data."""
@@ -49,7 +49,7 @@ def client() -> Any:
         return None
 
 
-def hands() -> int:
+def worker_count() -> int:
     """Return how many tasks can run at a time."""
     there = client()
     found = sum(there.nthreads().values()) if there is not None else os.cpu_count()
@@ -109,7 +109,7 @@ def placed(tasks: Sequence[Task]) -> list[Any]:
         return [there.submit(function, *found, pure=False) for function, *found in tasks]
     if len(tasks) == 1:
         return [tasks[0][0](*tasks[0][1:])]
-    with ThreadPoolExecutor(min(len(tasks), hands())) as pool:
+    with ThreadPoolExecutor(min(len(tasks), worker_count())) as pool:
         return list(pool.map(lambda task: task[0](*task[1:]), tasks))
 
 

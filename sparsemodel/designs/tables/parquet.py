@@ -134,7 +134,9 @@ class ParquetRows:
             at, self._at = self._at, -1  # what breaks off in between leaves no place to go on from
             again = start < at or at < 0
             if again and self.stamp != self._first_stamp:
-                raise DataError(f"{self._where}: {str(self.filename)!r} has changed; open it anew.")
+                raise DataError(
+                    f"{self._where}: {str(self.filename)!r} has changed; open it again."
+                )
             if self.nbytes <= KEPT_BYTES:
                 found = self._all()[start:stop]
             else:

@@ -133,7 +133,7 @@ class Order:
             out[self.child[lost]] = True
 
     def left(self, taken: IntArray, kept: IntArray, number: int) -> Order | None:
-        """Return what units that are ``taken`` leave to those ``kept``, sorted, numbered anew.
+        """Return what units that are ``taken`` leave to those ``kept``, sorted and renumbered.
 
         ``number`` is that of all units; the others are out.
         """

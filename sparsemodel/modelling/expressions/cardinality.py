@@ -8,7 +8,7 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import FloatArray, IntArray, ModelError
 from sparsemodel.interfaces.numeric import described, real_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
@@ -66,7 +66,7 @@ class card(Symbolic):
 
     _instead = "After solving, the number of nonzeros is len(solution.support)."
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def __init__(self, expression: Any, *, groups: Any = None, axis: int | None = None) -> None:
         self._edges = expression if isinstance(expression, offdiag) else None
         self._counted: tuple[Counted, ...] = ()
@@ -214,7 +214,7 @@ class chosen(Symbolic):
 
     _instead = "After solving, sm.chosen(w).value has the zeros and ones."
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def __init__(self, expression: Any, *, groups: Any = None, axis: int | None = None) -> None:
         self._card = card(expression, groups=groups, axis=axis)
         parts = self._card.parts

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import DataError, FloatArray, IntArray, ModelError
 from sparsemodel.interfaces.numeric import plain_array
 from sparsemodel.modelling.expressions.foreign import as_ours, taken
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.symbolic import (
-    NoneOfCvxpys,
+    NotOfCvxpy,
     Symbolic,
 )
 from sparsemodel.modelling.expressions.values import array_of, cardinality_bound, real_array
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 
 
-class Constraint(NoneOfCvxpys):
+class Constraint(NotOfCvxpy):
     """What a comparison makes. It has no truth value: ``0 <= w <= 1`` must be written as two."""
 
     def __bool__(self) -> NoReturn:
@@ -66,7 +66,7 @@ class Semicontinuous(Constraint):
         return f"semicontinuous({self.expression}, {low}, {high})"
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def semicontinuous(expression: Any, lower: Any, upper: Any = np.inf) -> Semicontinuous:
     r"""Constrain every entry to be zero or within bounds: :math:`w_j = 0` or
     :math:`l_j \le w_j \le u_j`.

@@ -7,7 +7,7 @@ from typing import Any, Literal, NoReturn, final
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import ModelError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.losses import AbsoluteLoss, SquaredLoss
@@ -64,7 +64,7 @@ class norm(Symbolic):
 
     _instead = "After solving, np.linalg.norm(w.value) is its value."
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def __init__(self, expression: Any, order: float = 2) -> None:
         expression = as_ours(expression)
         if not isinstance(expression, AffineLike):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import DataError, FloatArray, ModelError
 from sparsemodel.modelling.expressions.symbolic import Symbolic
 from sparsemodel.modelling.expressions.values import checked_shape, flag, one_name, real_array
@@ -108,7 +108,7 @@ class Parameter(Quantity):
     card(w) <= 2 * k
     """
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def __init__(
         self,
         shape: int | tuple[int, ...] = (),

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import ModelError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
@@ -41,7 +41,7 @@ class offdiag:
     card(offdiag(Omega, Theta)) <= 8
     """
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def __init__(self, *matrices: Any) -> None:
         if not matrices:
             raise ModelError("offdiag takes a symmetric variable, offdiag(Omega), or several.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.designs import column_names
 from sparsemodel.designs.tables.labels import check_names, labels_of
 from sparsemodel.interfaces import DataTypeError, FloatArray, IntArray, ModelError
@@ -61,7 +61,7 @@ class Variable(AffineLike):
     (3,)
     """
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def __init__(
         self,
         shape: int | tuple[int, ...] = (),
@@ -283,7 +283,7 @@ def _no_sequence(expression: Any) -> ModelError:
     )
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def diff(expression: Any, order: int = 1) -> Affine:
     """Return the differences of neighbouring entries of a vector variable, or of a slice of one.
 

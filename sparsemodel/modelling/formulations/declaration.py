@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.compiler.canonical.layout import VariableLayout
 from sparsemodel.compiler.choice.dispatch import make_plan
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.documents.notebook import as_notebook
 from sparsemodel.interfaces import Backend, Form
-from sparsemodel.interfaces.errors import Signposted
+from sparsemodel.interfaces.errors import NameHints
 from sparsemodel.modelling.declared import Declared, Reading
 from sparsemodel.modelling.expressions.comparisons import Constraint
 from sparsemodel.modelling.expressions.parameters import Parameter
@@ -28,7 +28,7 @@ from sparsemodel.threads import small_work
 _SOLUTION = "its solution has it: problem.solve().{}"
 
 
-class Declaration(Signposted):
+class Declaration(NameHints):
     """What a problem is made of, and what is known of it before anything is solved."""
 
     _elsewhere: ClassVar = {
@@ -83,7 +83,7 @@ class Declaration(Signposted):
         return self._compiled().layout
 
     @small_work()
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def plan(
         self,
         backend: str | Backend | None = None,
@@ -112,7 +112,7 @@ class Declaration(Signposted):
         return make_plan(compiled.form, reduced, facts, backend, time_limit_of(time_limit), effort)
 
     @small_work()
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def explain(self, backend: str | Backend | None = None, *, full: bool = False) -> str:
         """Describe what :meth:`solve` would run, why, at what cost, and what is proved about it.
 
@@ -140,7 +140,7 @@ class Declaration(Signposted):
         """
         return self._declared.reading.introduced(self.plan(backend).text(full=full))
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def restricted(self, support: Any) -> Any:
         """Return the convex problem on a support as a CVXPY problem.
 

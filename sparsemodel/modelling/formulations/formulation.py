@@ -32,7 +32,7 @@ from sparsemodel.modelling.run_options import within
 from sparsemodel.numerics import minimise_restricted
 from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.folds import Observed
-from sparsemodel.selection.path import Followed, PathPoint, Search
+from sparsemodel.selection.path import PathPoint, PathResult, Search
 from sparsemodel.selection.searched_path import searched_path
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class CompiledProblem(ABC):
         """Return the problem with its ridge multiplied by a number."""
         raise ModelError(f"ridges= is for regressions, not for {self.form.kind}.")
 
-    def path(self, ks: Sequence[int], how: Search) -> Followed:
+    def path(self, ks: Sequence[int], how: Search) -> PathResult:
         """Return the solutions for each of the sorted ``ks``, by searches from neighbours."""
         return searched_path(self.form, ks, lambda _: self.facts(), how)
 

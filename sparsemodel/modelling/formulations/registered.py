@@ -96,7 +96,7 @@ def _misfit(cls: type[Formulation]) -> str:
     """Return why a class cannot be registered, "" where nothing speaks against it."""
     try:
         form = cls().form
-    except Exception as error:  # noqa: BLE001 - a stranger's code
+    except Exception as error:  # noqa: BLE001 - code of others
         return f"{cls.__name__} is not made as this release needs it: {error!r}"
     if not (isinstance(form, type) and issubclass(form, Form)):
         return f"{cls.__name__}.form is not a subclass of sparsemodel.interfaces.Form"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import DataTypeError, FloatArray, ModelError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.losses.functions.custom import CustomLoss
@@ -17,7 +17,7 @@ from sparsemodel.modelling.expressions.objective_terms import LossTerm
 from sparsemodel.modelling.expressions.values import text_of
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def custom_loss(
     value: Callable[[FloatArray], Any],
     gradient: Callable[[FloatArray], Any] | None = None,

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.designs import as_design
 from sparsemodel.designs.tables.labels import check_rows, labels_of
 from sparsemodel.interfaces import (
@@ -73,10 +73,10 @@ def loss_function(function: Callable[P, R]) -> Callable[P, R]:
     if "\nRaises\n" not in text:
         text = text.replace(_NOTES, _RAISES + _NOTES, 1)
     function.__doc__ = text
-    return taking_only_its_own(function)
+    return rejects_unknown_arguments(function)
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def loss_term(
     loss: DataFit | str,
     prediction: Any,
@@ -238,7 +238,7 @@ def observation_weights(weights: Any, n: int, loss: str) -> FloatArray:
     return c
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def ridge(expression: Any = None, lam: Any = None) -> Ridge:
     r"""Return the ridge term :math:`(\lambda/2) \|w\|_2^2`.
 

@@ -29,7 +29,7 @@ from sparsemodel.modelling.precision_matrices.compiled_precision import (
 )
 from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.folds import Observed
-from sparsemodel.selection.path import Followed, PathPoint, Search
+from sparsemodel.selection.path import PathPoint, PathResult, Search
 from sparsemodel.selection.precision_matrices import joint_criterion_values, solve_joint_path
 
 
@@ -58,7 +58,7 @@ class CompiledJoint(CompiledGraph):
             "for each matrix alone, with the same number of edges."
         )
 
-    def path(self, ks: Sequence[int], how: Search) -> Followed:
+    def path(self, ks: Sequence[int], how: Search) -> PathResult:
         return solve_joint_path(self.form, ks, how)
 
     def scores(self, points: Sequence[PathPoint], criterion: Criterion) -> FloatArray:

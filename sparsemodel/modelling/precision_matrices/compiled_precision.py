@@ -48,7 +48,7 @@ from sparsemodel.numerics.budget import (
 from sparsemodel.numerics.precision import active_bounds, factorise
 from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.folds import Observed
-from sparsemodel.selection.path import Followed, PathPoint, Search
+from sparsemodel.selection.path import PathPoint, PathResult, Search
 from sparsemodel.selection.precision_matrices import (
     PrecisionObservations,
     precision_criterion_values,
@@ -148,7 +148,7 @@ class CompiledPrecision(CompiledGraph):
             last=self.certified,
         )
 
-    def path(self, ks: Sequence[int], how: Search) -> Followed:
+    def path(self, ks: Sequence[int], how: Search) -> PathResult:
         return solve_precision_path(self.form, ks, how)
 
     def scores(self, points: Sequence[PathPoint], criterion: Criterion) -> FloatArray:

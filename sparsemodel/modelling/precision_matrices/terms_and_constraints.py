@@ -10,7 +10,7 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.designs import DenseDesign, column_names
 from sparsemodel.interfaces import DataTypeError, FloatArray, ModelError
 from sparsemodel.interfaces.numeric import real_number
@@ -102,7 +102,7 @@ class log_det(Symbolic):
 
     _instead = "After solving, np.linalg.slogdet(Omega.value) has its value."
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def __init__(self, matrix: Any) -> None:
         self.expression: Affine = symmetric(matrix, "log_det")
 
@@ -132,7 +132,7 @@ class log_det(Symbolic):
         return f"log_det({self.expression})"
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def trace(product: Any) -> Trace:
     """Return ``trace(S @ Omega)`` for a symmetric matrix ``S`` and a symmetric variable.
 
@@ -181,7 +181,7 @@ def trace(product: Any) -> Trace:
     return Trace(bare, matrix, piece.variable.names, weight=piece.factor)
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def gaussian_nll(
     matrix: Any,
     covariance: Any = None,
@@ -281,7 +281,7 @@ class EdgePattern(Constraint):
         return f"{kind}_edges({self.expression}, {len(self.pairs)} pairs)"
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def required_edges(matrix: Any, pairs: Iterable[tuple[int, int]]) -> EdgePattern:
     """Return the constraint that these pairs are free entries, not counted by ``card``.
 
@@ -316,7 +316,7 @@ def required_edges(matrix: Any, pairs: Iterable[tuple[int, int]]) -> EdgePattern
     return _pattern(matrix, pairs, required=True)
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def forbidden_edges(matrix: Any, pairs: Iterable[tuple[int, int]]) -> EdgePattern:
     """Return the constraint that the entries at these pairs are zero.
 

@@ -41,7 +41,7 @@ from sparsemodel.numerics import as_sequence
 from sparsemodel.numerics.budget import budget, too_late_to_read
 from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.folds import Observed
-from sparsemodel.selection.path import Followed, PathPoint, Search, charged, with_fewer
+from sparsemodel.selection.path import PathPoint, PathResult, Search, charged, with_fewer
 from sparsemodel.selection.regression_path import valued
 from sparsemodel.selection.regressions import (
     RegressionObservations,
@@ -252,7 +252,7 @@ class Compiled(CompiledProblem):
         form = replace(self.form, ridge=factor * self.form.ridge)
         return replace(self, form=form, _facts=None, _reduced=None, certified=None)
 
-    def path(self, ks: Sequence[int], how: Search) -> Followed:
+    def path(self, ks: Sequence[int], how: Search) -> PathResult:
         if self.along is not None or not self.form.sparsity.plain:
             return limited_path(self.form, ks, self.along, how, self._known)
         facts, reduced = self.analysis()

@@ -16,7 +16,7 @@ from sparsemodel.modelling.expressions.norms import NormConstraint, norm
 from sparsemodel.modelling.expressions.objective_terms import LossLimit, Objective, Price
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity, resolve
 from sparsemodel.modelling.goal import minimize
-from sparsemodel.modelling.run_options import unbroken
+from sparsemodel.modelling.run_options import unless_interrupted
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
@@ -118,7 +118,7 @@ class Fewest:
         try:
             while k > 0:
                 self.k.value = k - 1
-                loss = unbroken(problem.solve()).value
+                loss = unless_interrupted(problem.solve()).value
                 excess = (loss - self._most()) / max(abs(loss), 1e-300)
                 certificate = ask(problem, float(np.clip(0.9 * excess, 1e-9, 0.5)))
                 found = problem.solution

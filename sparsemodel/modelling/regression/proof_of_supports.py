@@ -193,10 +193,16 @@ def certified(
     searched
         Whether there may be a search where supports are many.
     """
-    from sparsemodel.certificates.proving.beyond_root import Aim, beyond_root, worth_searching
+    from sparsemodel.certificates.proving.beyond_root import (
+        SearchGoal,
+        beyond_root,
+        worth_searching,
+    )
 
     deadline = time.perf_counter() + seconds
-    aim = Aim(max(known, outcome.bound if outcome.optimal else -np.inf), _enumerated(backend))
+    aim = SearchGoal(
+        max(known, outcome.bound if outcome.optimal else -np.inf), _enumerated(backend)
+    )
 
     def root(*, relax: bool = True) -> Certificate:
         left = max(deadline - time.perf_counter(), 0.0)

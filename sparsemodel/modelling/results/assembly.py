@@ -17,8 +17,8 @@ from sparsemodel.interfaces import Backend, DataError
 from sparsemodel.loading import uninterrupted
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
-from sparsemodel.modelling.results.failures import answering
-from sparsemodel.modelling.results.fitted import Use
+from sparsemodel.modelling.results.failures import computation
+from sparsemodel.modelling.results.fitted import ModelContext
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.reporting.solve_log import solve_log
 
@@ -95,7 +95,7 @@ def make_solution(
         counts=compiled.counts,
         chosen=_chosen(compiled, outcome),
         units=compiled.form.cardinality.units + compiled.form.cardinality.forced_units,
-        use=Use.of(reading, compiled, outcome.x),
+        use=ModelContext.of(reading, compiled, outcome.x),
     )
 
 
@@ -123,7 +123,7 @@ def _found_bound(
     from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
 
     try:
-        with answering("Looking for a bound"):
+        with computation("Looking for a bound"):
             found = compiled.search_bound(outcome, backend, seconds)
     except DataError:
         return FoundBound(-np.inf, False)
@@ -166,5 +166,5 @@ def improved_solution(
         backend=f"{last.backend} + branch and bound",
         lower=lower,
         notes=(*last.notes, "the proof found a better point than the solver"),
-        use=Use.of(reading, compiled, outcome.x),
+        use=ModelContext.of(reading, compiled, outcome.x),
     )

@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import DataError, SparseModelError
 from sparsemodel.progress import showing
 from sparsemodel.threads import small_work
@@ -25,7 +25,7 @@ _NOT_FINITE = ("infs or nans", "not finite", "nan or inf")
 
 
 @contextmanager
-def answering(what: str) -> Iterator[None]:
+def computation(what: str) -> Iterator[None]:
     """Keep small work to one thread, show progress; name what floating point could not do.
 
     Errors of users' functions pass.
@@ -55,7 +55,7 @@ def answering(what: str) -> Iterator[None]:
 
 def asked(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return what makes a method answer so, and refuse options that it has not."""
-    return lambda method: answering(what)(taking_only_its_own(method))
+    return lambda method: computation(what)(rejects_unknown_arguments(method))
 
 
 def _is_users(traceback: TracebackType | None) -> bool:

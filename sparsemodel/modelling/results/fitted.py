@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import FloatArray, ModelError
-from sparsemodel.interfaces.errors import Signposted
+from sparsemodel.interfaces.errors import NameHints
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.predicting import Kind, Predictor, predictor_of
@@ -17,16 +17,16 @@ from sparsemodel.threads import small_work
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Use:
-    """What answers for one point of a problem."""
+class ModelContext:
+    """A point of a problem, with what predictions and summaries of it need."""
 
     predictor: Predictor | ModelError
     compiled: CompiledProblem
     x: FloatArray
 
     @classmethod
-    def of(cls, reading: Reading, compiled: CompiledProblem, x: FloatArray) -> Use:
-        """Return what answers for ``x``, in the terms of the declaration."""
+    def of(cls, reading: Reading, compiled: CompiledProblem, x: FloatArray) -> ModelContext:
+        """Return the context of ``x``, in the terms of the declaration."""
         return cls(predictor_of(reading, compiled.layout.split(x)), compiled, x)
 
 
@@ -50,7 +50,7 @@ NAMES_OF_PATHS = {
 """What is written of a path, by the names that other packages have for it."""
 
 
-class Fitted(Signposted):
+class Fitted(NameHints):
     """A model that predicts, and says how well it fits."""
 
     __slots__ = ()
@@ -76,10 +76,10 @@ class Fitted(Signposted):
         "verify": "write certificates.verify(certificate, problem.form)",
     }
 
-    use: Use | None
+    use: ModelContext | None
     """What :meth:`predict` and :meth:`summary` ask."""
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def predict(self, new: Any, kind: Kind = "response") -> Any:
         """Return predictions for new data.
 
@@ -124,7 +124,7 @@ class Fitted(Signposted):
         return predictor(new, kind)
 
     @small_work()
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def summary(self) -> Summary:
         """Return measures of the fit, and standard errors of the coefficients on their support.
 
@@ -156,7 +156,7 @@ class Fitted(Signposted):
             return found
         return replace(found, positive=str(classes[-1]))
 
-    def _asked(self, what: str) -> Use:
+    def _asked(self, what: str) -> ModelContext:
         if self.use is None:
             raise ModelError(f"{what}() is for solutions of problems.")
         return self.use

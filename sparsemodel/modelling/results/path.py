@@ -9,7 +9,7 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.documents.document import Document
 from sparsemodel.documents.documented import Documented
 from sparsemodel.interfaces import (
@@ -19,13 +19,13 @@ from sparsemodel.interfaces import (
     ModelError,
     Stop,
 )
-from sparsemodel.interfaces.errors import Signposted
+from sparsemodel.interfaces.errors import NameHints
 from sparsemodel.interfaces.numeric import shown
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.parameters import Parameter
 from sparsemodel.modelling.formulations.formulation import CompiledProblem
 from sparsemodel.modelling.results.failures import asked
-from sparsemodel.modelling.results.fitted import NAMES_OF_PATHS, Use
+from sparsemodel.modelling.results.fitted import NAMES_OF_PATHS, ModelContext
 from sparsemodel.modelling.results.overviews import path_document
 from sparsemodel.modelling.results.solution import PathSolution
 from sparsemodel.modelling.run_options import within
@@ -34,12 +34,12 @@ from sparsemodel.progress import counted
 from sparsemodel.selection.choice import at_the_end, best_carried
 from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.cross_validation import CrossValidation, cross_validate
-from sparsemodel.selection.path import Followed, Search
+from sparsemodel.selection.path import PathResult, Search
 from sparsemodel.selection.stability import selection_frequencies
 
 
 @final
-class Path(Documented, Signposted):
+class Path(Documented, NameHints):
     """Solutions for a range of k, and of ridges; made by :meth:`Problem.path`.
 
     Attributes
@@ -80,7 +80,7 @@ class Path(Documented, Signposted):
         self,
         reading: Reading,
         compiled: Sequence[CompiledProblem],
-        followed: Sequence[Followed],
+        followed: Sequence[PathResult],
         how: Search,
         ridges: FloatArray | None = None,
         parameter: Parameter | None = None,
@@ -137,7 +137,7 @@ class Path(Documented, Signposted):
         """Return the objectives as a table: a row for each k, a column for each ridge."""
         return path_document(self.k.tolist(), self.ridges, self.objective, self.support)
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def at(self, k: int, ridge: float | None = None) -> PathSolution:
         """Return the solution for a ``k`` of the path, and one of its ridges.
 
@@ -353,10 +353,10 @@ class Path(Documented, Signposted):
             chosen_by=rule,
             scores=scores,
             ridge=None if self.ridges is None else float(self.ridges[column]),
-            use=Use.of(self._reading, self._problems[column], point.x),
+            use=ModelContext.of(self._reading, self._problems[column], point.x),
         )
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def plot(self, axes: Any = None, *, chosen: PathSolution | None = None) -> Any:
         """Draw the objective against k, and the scores behind a choice; a line for each ridge.
 
@@ -388,7 +388,7 @@ def followed(
     if ridges is None:
         return Path(reading, [compiled], [compiled.path(ks, how)], how, None, parameter)
     problems = [compiled.with_ridge(float(factor)) for factor in ridges]
-    found: list[Followed] = []
+    found: list[PathResult] = []
     for place, problem in enumerate(counted(problems, "ridge")):
         with sharing(len(problems) - place):
             near = found[-1].points if found else ()

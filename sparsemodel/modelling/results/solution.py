@@ -8,13 +8,13 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.documents.document import Bar, Bars, Document, Facts, Section
 from sparsemodel.documents.documented import Documented
 from sparsemodel.documents.numbers import aligned, readings_in_words
 from sparsemodel.driver import LowerBound
 from sparsemodel.interfaces import FloatArray, IntArray, Iteration, ModelError, Stop
-from sparsemodel.modelling.results.fitted import Fitted, Use
+from sparsemodel.modelling.results.fitted import Fitted, ModelContext
 
 PROVED = "optimal (proved)"
 
@@ -78,7 +78,7 @@ class Solution(Documented, Fitted):
     """How many entries (rows, groups, edges) are nonzero."""
     units: int = 0
     """How many entries (rows, groups, edges) there were to choose from."""
-    use: Use | None = field(default=None, repr=False)
+    use: ModelContext | None = field(default=None, repr=False)
 
     @property
     def support(self) -> Any:
@@ -111,7 +111,7 @@ class Solution(Documented, Fitted):
         """Return ``value - bound``; infinite without a bound."""
         return self.value - self.bound
 
-    @taking_only_its_own
+    @rejects_unknown_arguments
     def graph(self, matrix: str | None = None) -> Any:
         """Return the graph of a precision-matrix solution: an edge per nonzero off the diagonal.
 
@@ -238,7 +238,7 @@ class PathSolution(Fitted):
     """The chosen one of ``ridges=``."""
     stop: Stop = Stop.CONVERGED
     """``Stop.TIME_LIMIT`` if a time limit ended the cross-validation that chose it."""
-    use: Use | None = field(default=None, repr=False)
+    use: ModelContext | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         ridge = "" if self.ridge is None else f", ridge = {self.ridge:g}"

@@ -9,15 +9,15 @@ from typing import cast, final
 import numpy as np
 
 from sparsemodel.interfaces import IntArray, Objective, Point, RestrictedSolver
+from sparsemodel.numerics.along_k.beam import CHILDREN
+from sparsemodel.numerics.exchange.batched_newton import batch_limit, lowest_first
 from sparsemodel.numerics.exchange.lines import lines_of
 from sparsemodel.numerics.exchange.models import EXACTLY
 from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, descend_abreast
-from sparsemodel.numerics.exchange.quadratics.beam import CHILDREN
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
 from sparsemodel.numerics.exchange.quadratics.runners_up import minimised_in
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
-from sparsemodel.numerics.exchange.side_by_side import lowest_first, side_by_side
 from sparsemodel.numerics.exchange.swaps import CachedSolver
 from sparsemodel.numerics.exchange.trials import ExchangeTrials
 from sparsemodel.numerics.objectives.regression import RegressionObjective
@@ -52,7 +52,7 @@ def searched_along(objective: Objective, most: int) -> bool:
     """
     sparsity, form = objective.cardinality, objective.form
     bare = sparsity.bare and sparsity.groups is None and not form.constrained
-    if not bare or len(objective.shape) > 1 or side_by_side(objective, most) < _WIDE:
+    if not bare or len(objective.shape) > 1 or batch_limit(objective, most) < _WIDE:
         return False
     return lines_of(objective) is None
 
@@ -234,7 +234,7 @@ class SupportsAlongK:
             if self._judge(size, model, np.sort(descend_abreast(batch, self._over)[1], axis=1)):
                 continue
             point = self._best(size)
-            here.told = self._trials.told(point)
+            here.told = self._trials.excludes_others(point)
             low = [] if here.told else self._trials.near(point, point.value)[:1]
             if not (low and self._take(size, low[0], point)):
                 here.confirmed = self._name(size)

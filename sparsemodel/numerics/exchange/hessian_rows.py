@@ -140,6 +140,11 @@ class HessianRows:
         """Return which rows are at hand."""
         return np.asarray(self._slot[coordinates] >= 0)
 
+    @property
+    def held(self) -> tuple[FloatArray, IntArray]:
+        """Return the rows that were computed, and the place there of each coordinate's, or -1."""
+        return self._store, self._slot
+
     def ahead(self, coordinates: IntArray) -> bool:
         """Return whether rows may be read before they are needed: eight cost as much as two."""
         return coordinates.size * self.size <= _AHEAD and cheap_columns(self._objective)

@@ -40,7 +40,7 @@ from sparsemodel.numerics.support.closures import best_closed, closed_changes
 from sparsemodel.numerics.support.units import descent_gradient
 
 _DRIFT, EXACTLY, _CALLS = 1.0 / 3.0, 0.05, 2**14
-"""Shares of all curvature that may have changed before the Hessian is taken anew: while others are
+"""Shares of all curvature that may have changed before the Hessian is taken again: while others are
 searched, and before a search ends or where the data are few numbers, which cost calls only."""
 _STIFF = 1e4
 """Curvature of linear equations in a model, in units of the largest other one."""

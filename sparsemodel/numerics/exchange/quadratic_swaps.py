@@ -43,7 +43,7 @@ from sparsemodel.numerics.minimisers.few_columns import INDEPENDENT
 _BLOCK_ENTRIES = 2**21
 """Entries of a block of prices (16 MB)."""
 _REFRESH = 50
-"""Updates of ``g`` and ``d`` after which they are computed anew."""
+"""Updates of ``g`` and ``d`` after which they are computed again."""
 _ROUNDING = 1e-10
 """Share of its curvature by which what is known of a column may be wrong."""
 _FEW = 0.05

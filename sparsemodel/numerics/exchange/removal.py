@@ -65,7 +65,7 @@ def with_cheapest_replaced(now: Exchanges, many: int, price: float, refresh: int
     """Return a copy of the only support without its cheapest members, refilled by what gains most.
 
     ``many`` leave one by one, and as many enter that gain more than ``price``. After ``refresh``
-    changes everything is computed anew, and at the end.
+    changes everything is computed again, and at the end.
     """
     trial = now.tiled(1)
     for step in range(2 * many):

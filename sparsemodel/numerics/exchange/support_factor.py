@@ -55,7 +55,7 @@ class SupportFactor:
         return int(self._order.size)
 
     def reset(self, support: IntArray) -> bool:
-        """Factor ``H`` on ``support`` afresh; False (and empty) unless positive definite."""
+        """Factor ``H`` on ``support`` at once; False (and empty) unless positive definite."""
         from scipy.linalg import LinAlgError, cholesky
 
         keep_to_one()

@@ -11,6 +11,7 @@ import numpy as np
 
 from sparsemodel.interfaces import IntArray, Objective, Point, RestrictedSolver, priced
 from sparsemodel.numerics.exchange import greedy, swaps
+from sparsemodel.numerics.exchange.batched_newton import RANKED, batch_limit, lowest_first
 from sparsemodel.numerics.exchange.models import EXACTLY, ExchangeModels
 from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE
 from sparsemodel.numerics.exchange.quadratics.rounds import (
@@ -21,7 +22,6 @@ from sparsemodel.numerics.exchange.quadratics.rounds import (
 )
 from sparsemodel.numerics.exchange.quadratics.runners_up import Comparison
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
-from sparsemodel.numerics.exchange.side_by_side import RANKED, lowest_first, side_by_side
 from sparsemodel.numerics.objectives import validity
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 
@@ -90,7 +90,7 @@ class ExchangeTrials:
         self._compared: bytes | None = None  # the support whose runners-up were judged last
         self._reach = _FAR  # changes from which the model still told the truth
         self._changes = 0  # of descents in models
-        self._started = False  # afresh, thinned: the starts are always the same
+        self._started = False  # restarted, thinned: the starts are always the same
 
     def debiased(self, point: Point) -> Point:
         """Return the minimiser over the support of ``point``, to full accuracy."""
@@ -140,7 +140,7 @@ class ExchangeTrials:
             return self.models.contrast(point)[1]
         return search is not None and search.clear
 
-    def afresh(self, point: Point, rounds: Rounds) -> Point | None:
+    def restarted(self, point: Point, rounds: Rounds) -> Point | None:
         """Descend from supports found in other ways, then by models without a unit each.
 
         None if nothing is, where the model tells of other supports, or units are not single
@@ -191,7 +191,7 @@ class ExchangeTrials:
     def beside(self, point: Point, rounds: Rounds) -> Point | None:
         """Descend from the best of the supports that the model ranks next, if that is better."""
         rounds.descended(self._spent)
-        if rounds.enough or self.told(point):
+        if rounds.enough or self.excludes_others(point):
             return None
         near = self.near(point, point.value)[:_FROM]
         better = self._best(point, (self._minimised_on(some, point) for some in near), rounds)
@@ -206,7 +206,7 @@ class ExchangeTrials:
         """
         if not self._plain or self._objective.quadratic or self.clear(point):
             return []
-        many = side_by_side(self._objective, point.support.size)
+        many = batch_limit(self._objective, point.support.size)
         found = self.models.runners_up(point, min(many, RANKED)) if many else None
         if found is None:
             return []
@@ -225,7 +225,7 @@ class ExchangeTrials:
         sure = next(c for k, c in _SURE if search.size <= k)
         return self._compared == point.support.tobytes() and comparison.contrast >= sure
 
-    def told(self, point: Point) -> bool:
+    def excludes_others(self, point: Point) -> bool:
         """Return whether exchanges cost so much in the model that no other support is lower."""
         if (comparison := self._comparison(point)) is None:
             return False

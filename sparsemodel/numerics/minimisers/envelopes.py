@@ -1,4 +1,4 @@
-r"""Smooth stand-ins for what is not smooth: losses with kinks and linear constraints.
+r"""Smooth approximations of losses with kinks and of constraints: envelopes with multipliers.
 
 Each part is a convex function ``h`` of a linear image ``z`` of the unknowns, with a multiplier
 ``a``, and evaluates :math:`\max_b b z - h^*(b) - \frac{\mu}{2} (b - a)^2` up to a constant; see
@@ -93,7 +93,7 @@ class TermEnvelope(Envelope):
 
 @final
 class SmoothTerm(TermEnvelope):
-    """A term that needs no stand-in."""
+    """A smooth term, which needs no approximation."""
 
     def evaluate(self, v: FloatArray) -> tuple[float, FloatArray]:
         term = self._term
@@ -133,7 +133,7 @@ class NonsmoothTerm(TermEnvelope):
 
     @property
     def bend(self) -> float:
-        """Return the most that the stand-in is curved by, which is its own matter."""
+        """Return an upper bound on the curvature of the approximation."""
         return float(cast("Loss", self._smooth).curvature(self._term.target)[1])
 
     def _smoothed(self) -> Curved:

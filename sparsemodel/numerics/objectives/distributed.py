@@ -226,7 +226,7 @@ class _Parts:
         return self._made
 
     def forget(self) -> None:
-        """Make them anew when they are next needed: some were lost with a worker."""
+        """Make them again when they are next needed: some were lost with a worker."""
         self._made = None
         for term in self._form.terms:
             for leaf in leaves(term.design):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import DataError, Iteration
 from sparsemodel.reporting.plots.plot_style import (
     BLUE,
@@ -21,7 +21,7 @@ from sparsemodel.reporting.plots.plot_style import (
 )
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def convergence(
     history: Any,
     *,

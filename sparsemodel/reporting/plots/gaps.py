@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import DataError
 from sparsemodel.reporting.plots.plot_style import BLUE, GREEN, LIGHT, check_drawn, new_axes, quiet
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def gaps(certificates: Iterable[Any], *, axes: Any = None) -> Any:
     """Draw objectives and lower bounds against k; the best objective lies between the two.
 

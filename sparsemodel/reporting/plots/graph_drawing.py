@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import DataError, FloatArray
 from sparsemodel.loading import networkx
 from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, check_drawn, new_axes
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def graph(
     network: Any, *, weight: str = "weight", lonely: bool = False, seed: int = 0, axes: Any = None
 ) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import DataError
 from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, check_drawn, new_axes, quiet
 
@@ -28,7 +28,7 @@ class _Choice(Protocol):
     def ridge(self) -> Any: ...
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def path(followed: _Path, *, chosen: _Choice | None = None, axes: Any = None) -> Any:
     """Draw the objective against k, and the scores by which one was chosen.
 
@@ -128,7 +128,7 @@ def _name_lines(axes: Any, ridges: Any) -> None:
     )
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def support_recovery(
     supports: Sequence[Iterable[Hashable]],
     *,

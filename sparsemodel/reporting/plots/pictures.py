@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import DataError
 from sparsemodel.reporting.plots.plot_style import DIVERGING, pyplot
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def weights_as_pictures(
     coef: Any,
     shape: tuple[int, int],

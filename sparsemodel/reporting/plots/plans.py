@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 from typing import Any
 
-from sparsemodel.arguments import taking_only_its_own
+from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.loading import networkx
 from sparsemodel.reporting.plots.plot_style import BLUE, GREY, ORANGE, check_drawn, new_axes
@@ -15,7 +15,7 @@ _COLUMN, _LINE, _BETWEEN = 2.2, 0.18, 0.48
 """Inches: the width of a chain of stages, a line of text, and the space between two boxes."""
 
 
-@taking_only_its_own
+@rejects_unknown_arguments
 def plan(of: Plan, *, axes: Any = None) -> Any:
     """Draw a plan from top to bottom, from the problem to the solution.
 

@@ -1,4 +1,4 @@
-"""What every result owes: feasibility, determinism, clean hands."""
+"""What every result must satisfy: feasibility, determinism, no side effects."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def interrupted_returns_the_best(subject: Subject, instance: Instance) -> None:
         raise Refusal("fewer than two iterations on this instance")
     for after in sorted({counts[0], (counts[0] + counts[-1]) // 2, counts[-1] - 1}):
         try:
-            # Followed like the run that was counted: a backend may go another way unseen.
+            # PathResult like the run that was counted: a backend may go another way unseen.
             result = subject.run(
                 instance,
                 storage=_sabotaged(interrupt, after),

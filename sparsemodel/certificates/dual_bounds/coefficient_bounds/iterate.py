@@ -191,7 +191,7 @@ def _fixed_point(
 def _roughly(
     sweep: Sweep, m: FloatArray, ceiling: FloatArray, floor: float, slack: float
 ) -> FloatArray:
-    """Return what an iteration comes to with the neighbours of the worst cases held fixed.
+    """Return the result of an iteration with the neighbours of the worst cases held fixed.
 
     That is nearly all, for a small part of the cost.
     """

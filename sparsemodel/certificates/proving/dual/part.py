@@ -8,9 +8,9 @@ from typing import Any, final
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.dualised_rows import row_term, with_slopes, with_stiffness
 from sparsemodel.certificates.arithmetic.products import column_norms
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, U
-from sparsemodel.certificates.arithmetic.row_prices import row_term, with_slopes, with_stiffness
 from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound
 from sparsemodel.certificates.dual_bounds.curvature import curvature, simple_diagonals
 from sparsemodel.certificates.dual_bounds.diagonal_shift import (
@@ -26,8 +26,8 @@ from sparsemodel.certificates.proving.bounder import (
     Aim,
     Finished,
     NodeBounder,
+    RecordedCurvature,
     Relaxed,
-    Stage,
     goal_of,
     proved_of,
 )
@@ -74,7 +74,7 @@ class DualPart(NodeBounder):
         self._fast: ExtractedRelaxation | None = None
         self._ready = False
         self._delta: FloatArray | None = None
-        self._stage: Stage | None = None
+        self._stage: RecordedCurvature | None = None
         self._norms = norms
         self._last: tuple[bytes, Relaxed | None] = (b"", None)
         self.sparsity, self.fewer = self._form.sparsity, self._form.fewer
@@ -333,7 +333,7 @@ class DualPart(NodeBounder):
             witness = self._shared.scaling.witness(Witness((), extraction=whole))
             if witness.extraction is not None:
                 delta = witness.extraction[self._coordinates]
-        self._stage = Stage(self._coordinates, delta)
+        self._stage = RecordedCurvature(self._coordinates, delta)
 
     # ---- smaller parts -----------------------------------------------------------------------
 

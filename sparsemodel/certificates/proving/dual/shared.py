@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.row_prices import RowPrices, row_term
+from sparsemodel.certificates.arithmetic.dualised_rows import DualisedRows, row_term
 from sparsemodel.certificates.arithmetic.scaling import Scaling, scaling
 from sparsemodel.certificates.dual_bounds.gains import forced_units
 from sparsemodel.certificates.proving.dual.subproblem import held
@@ -27,7 +27,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics import RegressionObjective
 from sparsemodel.numerics.budget import eigenvalue_cost, products_cost
-from sparsemodel.numerics.minimisers.service import minimise_restricted
+from sparsemodel.numerics.minimisers.dispatch import minimise_restricted
 
 FEW = 2000
 """Supports up to which a problem is searched without being asked to: about a second."""
@@ -174,7 +174,7 @@ def _rows_beside(form: SparseRegression, points: SparseRegression) -> Rows | Non
     """Return the constraints whose slopes are a term of ``form``, in the coordinates of both."""
     place = row_term(form)
     loss = None if place is None else form.terms[place].loss
-    if not isinstance(loss, RowPrices):
+    if not isinstance(loss, DualisedRows):
         return None
     rows = constraints_of(points)
     return rows if rows is None or loss.rows.norms else replace(rows, norms=())

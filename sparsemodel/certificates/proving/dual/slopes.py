@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.dualised_rows import row_term, with_slopes
 from sparsemodel.certificates.arithmetic.multipliers import refutation, slopes_at
-from sparsemodel.certificates.arithmetic.row_prices import row_term, with_slopes
 from sparsemodel.certificates.dual_bounds.witness import derivatives, from_gradients, from_point
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.certificates.statements.numbers import Rows

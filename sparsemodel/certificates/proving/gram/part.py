@@ -9,12 +9,12 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from sparsemodel.certificates.arithmetic.dualised_rows import DualisedRows
 from sparsemodel.certificates.arithmetic.multipliers import refutation
 from sparsemodel.certificates.arithmetic.rounding import CAUTION, U
-from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.dual_bounds.gains import merged
 from sparsemodel.certificates.proving.bounder import COPIED, Aim, Finished, NodeBounder, Relaxed
-from sparsemodel.certificates.proving.bounder import Stage as Recorded
+from sparsemodel.certificates.proving.bounder import RecordedCurvature as Recorded
 from sparsemodel.certificates.proving.gram.enumeration import LIMIT as FEW
 from sparsemodel.certificates.proving.gram.enumeration import WHOLE, applies, enumerate_supports
 from sparsemodel.certificates.proving.gram.kernels.node_problem import Limits, NodeProblem
@@ -23,8 +23,8 @@ from sparsemodel.certificates.proving.gram.stage import Gram, Slacks, Stage, bes
 from sparsemodel.certificates.proving.gram.working_set import on_few
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
 from sparsemodel.interfaces import FloatArray, IntArray, Knapsack, SparseRegression
+from sparsemodel.numerics.minimisers.dispatch import minimise_restricted
 from sparsemodel.numerics.minimisers.feasible import satisfied
-from sparsemodel.numerics.minimisers.service import minimise_restricted
 
 _ROUNDS = 200
 _AT_ONCE = 2
@@ -173,7 +173,7 @@ class GramPart(NodeBounder):
         Steps from others climb without end there.
         """
         term = self._gram.q.prices
-        if term is None or not isinstance(term.loss, RowPrices):
+        if term is None or not isinstance(term.loss, DualisedRows):
             return slopes
         on = self._active[self._full(node.status)[: self._active.size] == IN]
         box = self._gram.box

@@ -20,9 +20,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotri
 from scipy.sparse.linalg import ArpackError, eigsh
 
+from sparsemodel.certificates.arithmetic.dualised_rows import DualisedRows
 from sparsemodel.certificates.arithmetic.products import adjoint_product, column_norms, spread
 from sparsemodel.certificates.arithmetic.rounding import TINY, U, add_up, gamma, norm_up
-from sparsemodel.certificates.arithmetic.row_prices import RowPrices
 from sparsemodel.certificates.dual_bounds.diagonal_shift import certainly_psd, squares_hold
 from sparsemodel.certificates.dual_bounds.gains import coordinate_gains, half_square_over
 from sparsemodel.certificates.proving.node import Minorant
@@ -107,7 +107,7 @@ class Quadratic:
         error = np.zeros(p)
         prices = None
         for term in form.terms:
-            if isinstance(term.loss, RowPrices):
+            if isinstance(term.loss, DualisedRows):
                 prices = term
             elif not term.traits.square:
                 lowest += _add_linear(term, g, error, len(form.terms))
@@ -126,7 +126,11 @@ class Quadratic:
         ValueError
             When they do not fit, or there are no slopes to choose.
         """
-        if self.prices is None or self.bare is None or not isinstance(self.prices.loss, RowPrices):
+        if (
+            self.prices is None
+            or self.bare is None
+            or not isinstance(self.prices.loss, DualisedRows)
+        ):
             raise ValueError("slopes without linear constraints")
         return self.bare._priced(self.prices.loss.term(slopes))
 

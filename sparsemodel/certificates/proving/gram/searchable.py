@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem
+from sparsemodel.certificates.arithmetic.dualised_rows import DualisedRows, norm_slopes
 from sparsemodel.certificates.arithmetic.multipliers import STIFF, dualised
 from sparsemodel.certificates.arithmetic.products import matrix_free
-from sparsemodel.certificates.arithmetic.row_prices import RowPrices, norm_slopes
 from sparsemodel.certificates.certify import with_multipliers
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.bounds import from_data, objection
@@ -44,7 +44,7 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
         out.append("groups are counted, not coordinates")
     if form.region is not None:
         out.append(f"there are constraints beside the cardinality: {form.region.describe()}")
-    priced = [t.loss.rows for t in form.terms if isinstance(t.loss, RowPrices)]
+    priced = [t.loss.rows for t in form.terms if isinstance(t.loss, DualisedRows)]
     if any(rows.matrix[:, sparsity.free].any() for rows in priced):
         out.append("a linear constraint holds a coordinate that is always in")
     if any(rows.norms for rows in priced):

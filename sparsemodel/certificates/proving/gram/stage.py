@@ -20,7 +20,7 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from sparsemodel.certificates.arithmetic.row_prices import RowPrices
+from sparsemodel.certificates.arithmetic.dualised_rows import DualisedRows
 from sparsemodel.certificates.proving.compiling import LOADING
 from sparsemodel.certificates.proving.gram.kernels.node_problem import Limits, NodeProblem
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic, extraction
@@ -341,7 +341,7 @@ def make_stage(
         solve_h=solve_h,
         solve_g=solve_g,
     )
-    if q.prices is None or not isinstance(q.prices.loss, RowPrices):
+    if q.prices is None or not isinstance(q.prices.loss, DualisedRows):
         wide = active.size > WIDE and not whole
         return stage if wide else replace(stage, matrix=stage.products(np.arange(active.size)))
     slacks = Slacks.of(q, q.prices.loss.rows, active, root)

@@ -13,7 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.certificates.arithmetic.row_prices import row_term
+from sparsemodel.certificates.arithmetic.dualised_rows import row_term
 from sparsemodel.certificates.dual_bounds.bound import Bound, infimum_bound, nothing
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import CoefficientBounds
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic

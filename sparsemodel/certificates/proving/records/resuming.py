@@ -1,4 +1,4 @@
-"""Go on with a proof that was stopped: from its certificate, believing nothing in it."""
+"""Resume a proof that was stopped from its certificate, every line of which is checked."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sparsemodel.certificates.proving.bounder import Finished, Relaxed, Stage
+from sparsemodel.certificates.proving.bounder import Finished, RecordedCurvature, Relaxed
 from sparsemodel.interfaces import IntArray
 
 LIMIT = 2_000_000
@@ -32,7 +32,7 @@ class Recorder:
         self._head = {"kind": KIND, "gram": gram, "boxed": boxed}
         self._stages: list[Any] = [] if earlier is None else list(earlier["stages"])
         self._records: list[dict[str, Any]] = [] if earlier is None else deepcopy(earlier["nodes"])
-        self._known: dict[int, tuple[int, Stage]] = {}
+        self._known: dict[int, tuple[int, RecordedCurvature]] = {}
         self._size = sum(_size(record) for record in self._records)
 
     @property
@@ -87,7 +87,7 @@ class Recorder:
             return None
         return {**self._head, "stages": self._stages, "nodes": self._records or [{}]}
 
-    def _number(self, stage: Stage) -> int:
+    def _number(self, stage: RecordedCurvature) -> int:
         if id(stage) not in self._known:
             self._known[id(stage)] = (len(self._stages), stage)
             self._stages.append({"active": stage.active.tolist(), "delta": stage.delta.tolist()})

@@ -2,7 +2,7 @@
 
 from sparsemodel.modelling.expressions.symbolic.names import HINTS, hint_for
 from sparsemodel.modelling.expressions.symbolic.symbol import (
-    NoneOfCvxpys,
+    NotOfCvxpy,
     Symbolic,
     asked_by_sparse,
     no_numbers,
@@ -10,7 +10,7 @@ from sparsemodel.modelling.expressions.symbolic.symbol import (
 
 __all__ = [
     "HINTS",
-    "NoneOfCvxpys",
+    "NotOfCvxpy",
     "Symbolic",
     "asked_by_sparse",
     "hint_for",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from sparsemodel.interfaces import DataTypeError, ModelError
-from sparsemodel.interfaces.errors import Signposted
+from sparsemodel.interfaces.errors import NameHints
 from sparsemodel.modelling.expressions.symbolic.names import HINTS, METHODS
 
 _OPERATORS: dict[np.ufunc, tuple[str, str]] = {
@@ -42,8 +42,8 @@ def refuse_cvxpy(thing: Any, depth: int = 2) -> None:
         )
 
 
-class NoneOfCvxpys:
-    """What ``cp.Problem`` asks of what class it is, and is told that ``sm.Problem`` takes it."""
+class NotOfCvxpy:
+    """Objects that ``cp.Problem`` refuses as it asks for their class: ``sm.Problem`` takes them."""
 
     __slots__ = ()
 
@@ -100,7 +100,7 @@ def no_numbers(thing: Any, label: str) -> NoReturn:
     )
 
 
-class Symbolic(Signposted):
+class Symbolic(NameHints):
     """A part of a model: it has operators, and no value that Python or NumPy could read.
 
     Without this an unknown would be true in ``if w:``.

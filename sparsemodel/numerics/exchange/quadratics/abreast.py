@@ -11,7 +11,7 @@ from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 
 NEGLIGIBLE = 1e-11
 """A decrease below this fraction of what is explained, or of the objective's range, is rounding."""
-_NOISES = 10.0
+NOISES = 10.0
 """A gain below this many times the noise of what leaves is rounding, too."""
 _STEPS = 30
 """Exchanges of a walk."""
@@ -81,5 +81,5 @@ def least_gain(search: Exchanges, slots: IntArray) -> FloatArray:
     """
     if not search.size:
         return np.full(len(slots), np.inf)
-    noise = _NOISES * search.rows.noise * search.removals_at(slots)
+    noise = NOISES * search.rows.noise * search.removals_at(slots)
     return np.maximum(NEGLIGIBLE * search.explained, noise)

@@ -11,7 +11,7 @@ from sparsemodel.numerics.support.selection import top_k
 
 _AHEAD = 8
 """Rows that are read together, of those that gain most now: they take as long as three, one after
-the other. Of those of 28 of 1000 columns none was read in vain."""
+the other. Of those of 28 of 1000 columns none was read needlessly."""
 
 
 def forward_selection(

@@ -30,9 +30,9 @@ from sparsemodel.numerics.exchange.removal import of_size_beside, with_cheapest_
 from sparsemodel.numerics.support.selection import top_k
 
 _DOUBTFUL = 1e-7
-"""A gain below this fraction is computed anew before it is used."""
+"""A gain below this fraction is computed again before it is used."""
 _REFRESH, _SETTLED = 40, 20
-"""Updates after which everything is computed anew, and ends of a descent that may be doubted."""
+"""Updates after which everything is computed again, and ends of a descent that may be doubted."""
 _SHORT_LIST = 2048
 """Columns that are priced at every step where there are many more; all are before the end. With 400
 searches of 60 x 2500 random columns were three times faster and ended up to 77 % higher."""
@@ -166,7 +166,7 @@ class ExchangeSearch:
     def descend(self, steps: int, over: Callable[[], bool], *, exactly: bool = True) -> bool:
         """Improve the support by at most ``steps`` changes; True when no single one is left.
 
-        ``exactly`` looks once more at prices computed anew, which rounding may have hidden, and at
+        ``exactly`` looks once more at prices computed again, which rounding may have hidden, and at
         columns that gain something together; else only where no change is worth anything at first.
         """
         before, together, settled, changes = -np.inf, -np.inf, 0, 0
@@ -175,7 +175,7 @@ class ExchangeSearch:
         for _ in range(steps):
             if over():
                 return False
-            # Doubtful gains begin to count updates anew, and may go round in a circle.
+            # Doubtful gains begin to count updates again, and may go round in a circle.
             if max(self._current.updates, changes) >= _REFRESH:
                 self._current.reset(self._current.members[0])
                 last, before, changes = before, self.gain, 0

@@ -126,7 +126,7 @@ class _State:
         above, below = np.maximum(over, 0.0) + margin, np.maximum(-over, 0.0) + margin
         self.held = np.concatenate([above, below, boxed])
         left, right = self.e[self._from] - low[self._from], high[self._to] - self.e[self._to]
-        # Followed by themselves: as differences they would lose what makes them differ from zero.
+        # PathResult by themselves: as differences they would lose what makes them differ from zero.
         self.room = np.concatenate([upper - self.b, self.b - lower, left, right])
         # What is as good as no bound at all begins with the same product as the others.
         self.held = np.where(self.room > _NO_BOUND, margin / self.room, self.held)

@@ -74,7 +74,7 @@ def _system(node, t, active, place):  # type: ignore[no-untyped-def]
         if one.kind == 2 or one.kind == 4:
             matrix[i, i] += c.d
         else:
-            # Linear columns may be dependent; Newton's method forgives a little curvature.
+            # Linear columns may be dependent; Newton's method tolerates a little curvature.
             matrix[i, i] += 1e-12 * (1.0 + matrix[i, i])
             each = own(t, c.cost, c.price)
             slope = np.sqrt(c.d) * each

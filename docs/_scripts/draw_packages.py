@@ -1,7 +1,7 @@
-"""Draw the packages inside sparsemodel from its imports: ``python docs/_scripts/draw_rooms.py``.
+"""Draw the packages of sparsemodel from its imports: ``python docs/_scripts/draw_packages.py``.
 
-Writes ``docs/pictures/rooms.svg``. Layers are those that ``lint-imports`` enforces; an arrow says
-that a package imports another one, and the wider it is, the more files do.
+Writes ``docs/pictures/packages.svg``. Layers are those that ``lint-imports`` enforces; an arrow
+says that a package imports another one, and the wider it is, the more files do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PICTURE = ROOT / "docs" / "pictures" / "rooms.svg"
+PICTURE = ROOT / "docs" / "pictures" / "packages.svg"
 WIDTH, ROW, BOX, TALL = 960, 92, 170, 44
 LEFT_OUT = {"_version", "__main__", "testing", "documents", "backends"}
 """What everybody uses, and what nobody does at run time."""
@@ -34,7 +34,7 @@ def layers() -> list[list[str]]:
     return rows
 
 
-def room_of(module: str) -> str | None:
+def package_of(module: str) -> str | None:
     """Return the package of a dotted name, None for a module in none."""
     parts = module.split(".")
     if parts[0] == "sparsemodel_backends":
@@ -51,18 +51,18 @@ def imports() -> tuple[Counter[tuple[str, str]], Counter[str]]:
     for base in (ROOT / "sparsemodel", ROOT / "backends" / "sparsemodel_backends"):
         for path in sorted(base.rglob("*.py")):
             name = ".".join(path.relative_to(base.parent).with_suffix("").parts)
-            room = room_of(name.removesuffix(".__init__"))
-            if room is None:
+            package = package_of(name.removesuffix(".__init__"))
+            if package is None:
                 continue
             text = path.read_text(encoding="utf-8")
-            lines[room] += len(text.splitlines())
+            lines[package] += len(text.splitlines())
             named = set()
             for node in ast.walk(ast.parse(text)):
                 if isinstance(node, ast.ImportFrom) and node.module is not None:
-                    named.add(room_of(node.module))
+                    named.add(package_of(node.module))
                 elif isinstance(node, ast.Import):
-                    named |= {room_of(alias.name) for alias in node.names}
-            arrows.update((room, other) for other in named if other not in (None, room))
+                    named |= {package_of(alias.name) for alias in node.names}
+            arrows.update((package, other) for other in named if other not in (None, package))
     return arrows, lines
 
 
@@ -72,8 +72,8 @@ def drawing() -> str:
     rows = layers()
     place: dict[str, tuple[float, float]] = {}
     for i, row in enumerate(rows):
-        for j, room in enumerate(row):
-            place[room] = (WIDTH * (j + 1) / (len(row) + 1), 40.0 + ROW * i)
+        for j, package in enumerate(row):
+            place[package] = (WIDTH * (j + 1) / (len(row) + 1), 40.0 + ROW * i)
     height = ROW * len(rows) + 10
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
@@ -89,14 +89,14 @@ def drawing() -> str:
                 f'{v - ROW * 0.7:.0f} {u:.0f} {v - TALL / 2:.0f}" fill="none" stroke="#3b7fd0" '
                 f'stroke-opacity=".35" stroke-width="{min(6.0, 0.8 + 0.25 * files):.1f}"/>'
             )
-    for room, (x, y) in place.items():
+    for package, (x, y) in place.items():
         out.append(
             f'<rect x="{x - BOX / 2:.0f}" y="{y - TALL / 2:.0f}" width="{BOX}" height="{TALL}" '
             'rx="6" fill="#f4f6fa" stroke="#7a8699"/>'
             f'<text x="{x:.0f}" y="{y - 2:.0f}" text-anchor="middle" font-weight="600" '
-            f'fill="#1d2733">{escape(room)}</text>'
+            f'fill="#1d2733">{escape(package)}</text>'
             f'<text x="{x:.0f}" y="{y + 14:.0f}" text-anchor="middle" font-size="11" '
-            f'fill="#4a5666">{round(lines[room], -2):,} lines</text>'
+            f'fill="#4a5666">{round(lines[package], -2):,} lines</text>'
         )
     return "\n".join([*out, "</svg>"]) + "\n"
 

@@ -18,7 +18,7 @@ from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.variables import Variable
 
 
-def without_least_numbers(
+def without_minimum_counts(
     objective: Objective, constraints: tuple[Constraint, ...]
 ) -> tuple[Constraint, ...]:
     """Return the constraints with ``card(w[some]) >= r`` said as limits on what is not among them.

@@ -26,7 +26,7 @@ _FREE = 1e-4
 """Share of its curvature that a coordinate which is always in gives away: its slope vanishes."""
 
 
-def bounded_at_once(
+def bound_by_one_factorisation(
     form: SparseRegression, q: Quadratic, x: FloatArray, allowed: float
 ) -> float | None:
     """Return a lower bound on all supports that is near to the objective at ``x``.

@@ -42,7 +42,7 @@ as much as on any of these it may say so in error. Of 682 such rankings (random 
 losses) 197 had a lower one, always among those judged by this rule, which were 41 % of all."""
 
 
-def side_by_side(objective: Objective, size: int) -> int:
+def batch_limit(objective: Objective, size: int) -> int:
     """Return how many supports of so many coordinates are looked at together, at most.
 
     None where the objective is not a sum of losses of one prediction each, with second derivatives

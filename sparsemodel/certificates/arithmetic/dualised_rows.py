@@ -14,7 +14,7 @@ from sparsemodel.losses import LinearLoss
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class RowPrices(LinearLoss):
+class DualisedRows(LinearLoss):
     """Slopes of linear constraints, which parts of a search may have others of."""
 
     rows: Rows
@@ -60,13 +60,13 @@ class RowPrices(LinearLoss):
 
 def row_term(form: SparseRegression) -> int | None:
     """Return which term holds the slopes of linear constraints that parts choose; None for none."""
-    found = (i for i, term in enumerate(form.terms) if isinstance(term.loss, RowPrices))
+    found = (i for i, term in enumerate(form.terms) if isinstance(term.loss, DualisedRows))
     return next(found, None)
 
 
 def norm_slopes(form: SparseRegression) -> bool:
     """Return whether parts choose slopes of limits on norms as well."""
-    return any(isinstance(t.loss, RowPrices) and t.loss.rows.norms for t in form.terms)
+    return any(isinstance(t.loss, DualisedRows) and t.loss.rows.norms for t in form.terms)
 
 
 def with_slopes(form: SparseRegression, y: FloatArray | None) -> SparseRegression:
@@ -81,7 +81,7 @@ def with_slopes(form: SparseRegression, y: FloatArray | None) -> SparseRegressio
         return form
 
     def moved(term: Term) -> Term:
-        if isinstance(term.loss, RowPrices) and not np.array_equal(y, term.target):
+        if isinstance(term.loss, DualisedRows) and not np.array_equal(y, term.target):
             return term.loss.moved(term, y)
         return term
 

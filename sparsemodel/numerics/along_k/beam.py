@@ -9,9 +9,12 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
-from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, descend_abreast
+from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, NOISES, descend_abreast
+from sparsemodel.numerics.exchange.quadratics.descents_compiled import descend_from, worthwhile
+from sparsemodel.numerics.exchange.quadratics.perturbations import promising
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
+from sparsemodel.numerics.exchange.quadratics.tables import squares
 from sparsemodel.numerics.minimisers.few_columns import safe_inverses
 from sparsemodel.progress import counted
 
@@ -26,6 +29,12 @@ _PROGRESS = 1e-9
 """Relative gain from which on a size is improved."""
 CHILDREN = 3
 """Changes that each support is continued by."""
+_STARTS, _NUMBERS, _BEGINNING, _LEFT, _ENDS = 600, 2**25, 3, 0.7, 24
+"""Compiled searches of a size in few columns at most, numbers that they go through, about,
+coordinates drawn at random that half of them begin with, the share of a support that others leave
+out at most, and their best ends that are searched from in all columns. Of 126 points of paths of
+genes 12 ended more than .1 % above the best known one, 28 with 300 such searches, 35 by
+perturbations of the supports kept, in two thirds, three fifths and all of the time."""
 
 Support: TypeAlias = tuple[int, ...]
 
@@ -48,6 +57,9 @@ class SupportBeam:
         Returns whether time is up.
     width, entries
         How many supports of a size are kept, and up to how many numbers more are.
+    scattered
+        Whether large problems are perturbed by many searches from coordinates drawn at random, all
+        compiled, in place of some from perturbed supports.
     """
 
     def __init__(
@@ -59,10 +71,13 @@ class SupportBeam:
         *,
         width: int = _WIDTH,
         entries: int = 0,
+        scattered: bool = False,
     ) -> None:
         self._rows, self._linear, self._over = rows, linear, over
         self._kept: list[dict[Support, float]] = [{(): 0.0}, *({} for _ in range(most))]
         self._begun: list[set[Support]] = [set() for _ in range(most + 1)]
+        self._grown: dict[Support, dict[Support, float]] = {}
+        self._compiled = scattered and worthwhile(most, linear, rows)
         self._rng, self._entries, self._least = np.random.default_rng(0), entries, width
 
     @property
@@ -117,7 +132,7 @@ class SupportBeam:
                 break
         for size in counted(range(1, top + 1), "confirming, size"):
             if (size in wanted or size == top) and not self._over():
-                # Prices computed anew, and close columns.
+                # Prices computed again, and close columns.
                 self.descend(self.best(size))
 
     def grow(self, size: int) -> None:
@@ -129,26 +144,39 @@ class SupportBeam:
             self._keep(1, gains[best], best[:, None])
             return
         found: dict[Support, float] = {}
-        for batch in self._batches(size - 1):
+        for parent in self._with_children(size - 1):
+            found.update(self._grown[parent])
+        self._search(size, found)
+
+    def _with_children(self, size: int) -> list[Support]:
+        """Return the supports of a size once it is known how each of them is continued upwards."""
+        parents = [] if self._over() else self._ranked(size)
+        for batch in self._stacked([one for one in parents if one not in self._grown]):
             gains = batch.insertions()
             best = np.argsort(-gains, axis=1)[:, :CHILDREN]
             for a, members in enumerate(batch.members.tolist()):
-                for into in best[a].tolist():
-                    if gains[a, into] > NEGLIGIBLE * batch.explained[a]:
-                        support = tuple(sorted([*members, into]))
-                        found[support] = float(batch.explained[a] + gains[a, into])
-        self._search(size, found)
+                self._grown[tuple(members)] = {
+                    tuple(sorted([*members, into])): float(batch.explained[a] + gains[a, into])
+                    for into in best[a].tolist()
+                    if gains[a, into] > NEGLIGIBLE * batch.explained[a]
+                }
+        return [parent for parent in parents if parent in self._grown]
 
     def thin(self, size: int) -> None:
         """Search ``size`` coordinates from the supports with one more."""
+        if self._over() or not self._kept[size + 1]:
+            return
         found: dict[Support, float] = {}
-        for batch in self._batches(size + 1):
-            costs = batch.removals()
-            cheapest = np.argsort(costs, axis=1)[:, :CHILDREN]
-            for a, members in enumerate(batch.members.tolist()):
-                for slot in cheapest[a].tolist():
-                    support = tuple(sorted(members[:slot] + members[slot + 1 :]))
-                    found[support] = float(batch.explained[a] - costs[a, slot])
+        parents = np.array(self._ranked(size + 1), dtype=np.intp)
+        parents, inverse, c = self._minimised(parents)
+        w = np.einsum("rkl,mrl->rkm", inverse, c)
+        costs = squares(w) / inverse.diagonal(axis1=1, axis2=2)
+        explained = np.einsum("rkm,mrk->r", w, c)
+        cheapest = np.argsort(costs, axis=1)[:, :CHILDREN]
+        for a, members in enumerate(parents.tolist()):
+            for slot in cheapest[a].tolist():
+                fewer = tuple(members[:slot] + members[slot + 1 :])
+                found[fewer] = float(explained[a] - costs[a, slot])
         self._search(size, found)
 
     def perturb(self, size: int) -> None:
@@ -156,10 +184,45 @@ class SupportBeam:
         if size < 2 or not self._kept[size]:
             return
         ranked = self._ranked(size)
+        near = ranked[int(len(ranked) * self._rng.random() ** 2)]
+        if self._compiled:
+            self._scatter(size, near)
+            return
         search = ExchangeSearch(self._rows, self._linear, most=size)
-        search.start(np.array(ranked[int(len(ranked) * self._rng.random() ** 2)], dtype=np.intp))
+        search.start(np.array(near, dtype=np.intp))
         if search.size == size:
             self._ended(size, search.perturbed(self._rng, self._over)[1])
+
+    def _scatter(self, size: int, near: Support) -> None:
+        """Search from parts of a support, and from coordinates drawn at random that promise much.
+
+        The latter forget what the supports kept have in common, which perturbations of these hardly
+        ever lose. The best ends are searched from in all columns.
+        """
+        here, everything = Exchanges(self._rows, self._linear), np.arange(self._rows.size)
+        here.reset(np.array(near, dtype=np.intp))
+        if here.size != size:
+            return
+        few, pool = promising(here, wider=True) or (here, everything)
+        if few.columns is not None:
+            few, pool = here, everything
+        useful = np.flatnonzero(few.rows.diagonal > 0.0)
+        many = int(np.clip(_NUMBERS // (size * size * pool.size), 2, _STARTS))
+        starts = np.full((many, size), -1, dtype=np.intp)
+        parts, others = np.split(starts, [many // 2])
+        stays = self._rng.random(parts.shape) > self._rng.uniform(0.0, _LEFT, (len(parts), 1))
+        parts[stays] = np.broadcast_to(np.searchsorted(pool, near), parts.shape)[stays]
+        drawn = others[:, :_BEGINNING]
+        drawn[:] = useful[self._rng.integers(useful.size, size=drawn.shape)]
+        values = self._descended(few, starts)
+        full = values > 0.0
+        ends, first = np.unique(np.sort(pool[starts[full]], axis=1), axis=0, return_index=True)
+        values = values[full][first]
+        best = np.argsort(-values, kind="stable")[:_ENDS]
+        kept = self._kept[size]
+        least = min(kept.values()) if len(kept) >= self._width(size) else 0.0
+        found = zip(map(tuple, ends[best].tolist()), values[best].tolist(), strict=True)
+        self._search(size, {end: value for end, value in found if value > least})
 
     def descend(self, support: IntArray) -> None:
         """Search by exchanges from one support, and keep where that ends."""
@@ -176,19 +239,31 @@ class SupportBeam:
         return np.array([max(kept.values(), default=0.0) for kept in self._kept])
 
     def _ended(self, size: int, ends: IntArray) -> None:
-        """Keep where searches have ended, by values computed anew.
+        """Keep where searches have ended, by values computed again.
 
         After many updates rounding may have made anything of the value of coordinates that nearly
         depend on each other.
         """
-        pool, places = np.unique(ends, return_inverse=True)
-        places = places.reshape(ends.shape)
+        ends, inverse, c = self._minimised(ends)
+        self._keep(size, np.einsum("mrk,rkl,mrl->r", c, inverse, c), ends)
+
+    def _minimised(self, supports: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return the supports whose coordinates are independent, ``(R, k)``.
+
+        With the inverses of their blocks and the linear terms, ``(m, R, k)``.
+        """
+        pool, places = np.unique(supports, return_inverse=True)
+        places = places.reshape(supports.shape)
         among = self._rows.among(pool).rows(np.arange(pool.size))
         inverse, safe = safe_inverses(
             among[places[:, :, None], places[:, None, :]], Exchanges(self._rows, self._linear).guard
         )
-        c = self._linear[:, ends[safe]]
-        self._keep(size, np.einsum("mrk,rkl,mrl->r", c, inverse[safe], c), ends[safe])
+        return supports[safe], inverse[safe], self._linear[:, supports[safe]]
+
+    def _descended(self, search: Exchanges, supports: IntArray) -> FloatArray:
+        """Descend from supports in the columns of a search by what is compiled, in place."""
+        limits = np.array([NEGLIGIBLE, NOISES * search.rows.noise])
+        return descend_from(search.rows, search.linear, search.guard, supports, limits)
 
     def _width(self, size: int) -> int:
         short = self._entries // max(1, size * self._rows.size)
@@ -212,13 +287,15 @@ class SupportBeam:
         fresh = [support for support in found if support not in self._begun[size]]
         fresh = sorted(fresh, key=lambda support: -found[support])[: self._width(size)]
         self._begun[size].update(fresh)
+        if self._compiled and fresh and not self._over():
+            supports = np.array(fresh, dtype=np.intp)
+            values = self._descended(Exchanges(self._rows, self._linear), supports)
+            self._ended(size, supports[values > 0.0])
+            return
         for batch in self._stacked(fresh):
             if self._over():
                 break
             self._ended(size, descend_abreast(batch, self._over)[1])
-
-    def _batches(self, size: int) -> list[Exchanges]:
-        return [] if self._over() else self._stacked(self._ranked(size))
 
     def _stacked(self, supports: list[Support]) -> list[Exchanges]:
         """Return the supports side by side, without those whose coordinates depend on others."""
