@@ -222,24 +222,37 @@ def regression_criterion_values(
     for point in points:
         at = objective.point_from(point.x)
         k = form.sparsity.count(point.x)
-        d = _effective(objective, at) if criterion.shrunk else float(_estimated(form, point.x))
+        d = _effective(objective, at) if criterion.shrunk else float(estimated(form, point.x))
         fit = loss.minus_twice_log(max(_mean_loss(form, at.state, inside), least), y, c)
         out.append(fit + penalty(n, form.sparsity.units, k, d))
     return np.array(out)
 
 
-def _estimated(form: SparseRegression, x: FloatArray) -> int:
-    """Return the number of coefficients that are not zero, or always in."""
-    return int(np.count_nonzero(x[form.sparsity.counted])) + int(x[form.sparsity.free].size)
+def estimated(form: SparseRegression, x: FloatArray) -> int:
+    """Return how many coefficients are estimated: those not zero, or always in.
+
+    Adding a constant to all classes of a feature changes no probability, so that of its
+    coefficients one less than there are classes are estimated.
+    """
+    counted, free = x[form.sparsity.counted], x[form.sparsity.free]
+    if not form.traits.simplex:
+        return int(np.count_nonzero(counted)) + int(free.size)
+    most = int(x.shape[1]) - 1
+    nonzero = np.count_nonzero(counted, axis=1)
+    return int(np.minimum(nonzero, most).sum()) + int(free.shape[0]) * most
 
 
 def _effective(objective: RegressionObjective, at: Point) -> float:
     """Return the effective number of coefficients."""
-    ridge = np.repeat(objective.form.ridge[at.support], at.x[0].size)
+    form, support = objective.form, at.support
+    outputs = int(at.x[0].size)
+    ridge = np.repeat(form.ridge[support], outputs)
     if not ridge.any():
-        return float(_estimated(objective.form, at.x))
-    hessian = objective.hessian(at, at.support)
-    return float(ridge.size - np.diag(np.linalg.pinv(hessian, hermitian=True)) @ ridge)
+        return float(estimated(form, at.x))
+    hessian = objective.hessian(at, support)
+    d = float(ridge.size - np.diag(np.linalg.pinv(hessian, hermitian=True)) @ ridge)
+    # Without a ridge nothing shrinks the constant that all classes share.
+    return d - np.count_nonzero(form.ridge[support] == 0.0) if form.traits.simplex else d
 
 
 def most_carried(form: SparseRegression, weights: Sequence[FloatArray] | None = None) -> int | None:

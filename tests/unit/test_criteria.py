@@ -109,6 +109,23 @@ def test_weights_that_are_not_whole_count_their_effective_number() -> None:
     np.testing.assert_allclose(halves.scores, path_of(X, y, range(5)).select("bic").scores)
 
 
+@pytest.mark.parametrize("ridges", [None, [1e-9, 1e-8]])
+def test_of_classes_one_less_is_estimated(ridges: Any) -> None:
+    """Three classes counted three coefficients for a feature, though two say everything."""
+    X, u = draw(7, 60, 4)
+    y = np.digitize(u + np.random.default_rng(7).logistic(size=60), [-1.0, 1.0])
+    w, c = sm.Variable((4, 3), name="w"), sm.Variable(3, name="c")
+    loss = sm.multinomial_loss(X @ w + c, y)
+    goal = sm.minimize(loss + sm.ridge(w, 1.0) if ridges else loss)
+    path = sm.Problem(goal, sm.card(w, axis=1) <= 1).path(range(5), ridges=ridges)
+    scores = path.select("bic").scores.reshape(5, -1)[:, 0]
+    for k, score in enumerate(scores):
+        fit = path.at(k, None if ridges is None else ridges[0])
+        z = X @ fit.values["w"] + fit.values["c"]
+        log = float((z[np.arange(60), y] - np.log(np.exp(z).sum(axis=1))).sum())
+        assert score == pytest.approx(-2.0 * log + 2 * (k + 1) * np.log(60), abs=1e-4)
+
+
 def test_an_end_of_the_path_is_said() -> None:
     X, y = draw(6, 40, 30)
     with pytest.warns(UserWarning, match=r"chooses k = 1, the largest of the path"):

@@ -374,3 +374,19 @@ def test_the_time_is_named_where_the_way_to_infinity_leaves_the_domain_of_a_loss
         pytest.raises(sm.InfeasibleError, match="it is not known whether the problem is feasible"),
     ):
         check_bounded(objective_of(form), far)
+
+
+def test_rounding_at_zero_is_no_minimiser_at_infinity() -> None:
+    """Classes of equal weight have a constant of zero, and one of 1e-17 was sent to infinity."""
+    rows = np.arange(45) % N
+    for share in range(3, 15):
+        y = np.arange(45) < share
+        weights = 0.5 / np.where(y, share, 45 - share)
+        w, c = sm.Variable(P), sm.Variable()
+        loss = sm.logistic_loss(A[rows] @ w + c, y, weights=weights, reduction="sum")
+        goal = sm.minimize(loss + sm.ridge(w, 0.1))
+        objective = objective_of(sm.Problem(goal, sm.card(w) <= 1).form)
+        for constant in 2.0 ** -np.arange(50.0, 60.0):
+            x = np.zeros(P + 1)
+            x[objective.form.sparsity.free] = constant
+            check_attained(objective, objective.point_from(x))

@@ -28,7 +28,7 @@ from sparsemodel.numerics import margins
 from sparsemodel.numerics.minimisers.unboundedness import check_attained
 from sparsemodel.selection.criteria import Criterion, copies
 from sparsemodel.selection.path import PathPoint
-from sparsemodel.selection.regressions import regression_criterion_values
+from sparsemodel.selection.regressions import estimated, regression_criterion_values
 
 _SINGULAR = 1e-12
 """A Hessian whose eigenvalues, with a diagonal of ones, are smaller has no inverse to speak of."""
@@ -66,7 +66,7 @@ def summary_of(
         loss=loss.name,
         n=n,
         k=form.sparsity.count(x) + form.sparsity.forced_units,
-        d=int(np.count_nonzero(x[form.sparsity.counted])) + int(x[form.sparsity.free].size),
+        d=estimated(form, x),
         mean_loss=loss.total(u, y, c),
         deviance_explained=deviance_explained(
             loss, u, y, c, np.zeros_like(u) if term.offset is None else term.offset
@@ -92,7 +92,7 @@ def summary_of_levels(
         loss="ordinal_loss",
         n=float(copies(weights).sum()),
         k=form.sparsity.count(x) + form.sparsity.forced_units,
-        d=int(np.count_nonzero(x[form.sparsity.counted])) + int(x[form.sparsity.free].size),
+        d=estimated(form, x),
         mean_loss=float(sum(losses)),
         accuracy=float(c[found == own].sum()),
         largest_class=float(np.bincount(np.asarray(own), weights=c).max()),

@@ -108,7 +108,8 @@ def check_attained(objective: OfRegression, point: Point) -> None:
             raise _unbounded(objective, point)
         if form.traits.strictly_convex:
             rounding = 1e-14 * _summands(objective, point)
-            higher = back > point.value + 1e-6 * (objective.origin().value - point.value)
+            risen = 1e-6 * (objective.origin().value - point.value)
+            higher = back > point.value + max(risen, rounding)
             if far <= point.value + rounding and higher and back > far:
                 raise _unbounded(objective, point)
 
