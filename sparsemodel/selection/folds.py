@@ -13,6 +13,12 @@ from sparsemodel.interfaces.numeric import plain_array, shown
 from sparsemodel.selection.path import PathPoint, PathResult, Search
 
 
+_FROM_SPLITTER = (
+    "Labels from a splitter `cv`: labels = np.empty(n, int); "
+    "for fold, (_, test) in enumerate(cv.split(X)): labels[test] = fold"
+)
+
+
 class Observed(ABC):
     """A problem of whose observations some can be left out; every form says how.
 
@@ -81,11 +87,17 @@ def fold_labels(observed: Observed, folds: int | Any, rng: np.random.Generator) 
             _dealt_out(size, observed.classes(number), int(folds), rng)
             for number, size in enumerate(sizes)
         ]
+    if hasattr(folds, "split"):  # of scikit-learn
+        raise DataError(f"folds must be a number or labels. {_FROM_SPLITTER}")
     labels = plain_array(folds, "folds")
     if len(sizes) != 1 or labels.shape != (sizes[0],):
         raise DataError(
-            f"folds must be a whole number, or one label for each of the {sizes[0]} observations."
+            f"folds must be a whole number, or one label for each of the {sizes[0]} observations. "
+            f"{_FROM_SPLITTER}"
         )
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        missing = int(np.flatnonzero(np.isnan(labels))[0])
+        raise DataError(f"folds needs a label for each observation; that of {missing} is NaN.")
     codes = np.unique(labels, return_inverse=True)[1].reshape(-1)
     if codes.max() < 1:
         raise DataError("folds puts all observations into one fold; there must be two or more.")

@@ -222,3 +222,15 @@ def test_a_fold_without_weight_is_named(weighty: int) -> None:
     path = sm.Problem(sm.minimize(loss), sm.card(w) <= 2).path(range(3))
     with pytest.raises(sm.DataError, match="observations of weight zero only"):
         path.cross_validate(folds=np.arange(40) // 8)
+
+
+def test_folds_that_are_no_labels_are_refused_by_what_to_write() -> None:
+    w = sm.Variable(P, name="w")
+    path = sm.Problem(sm.minimize(sm.squared_loss(A @ w, B)), sm.card(w) <= 3).path([1, 2])
+    splitter = type("KFold", (), {"split": lambda self, X: iter(())})()
+    for folds in (splitter, np.zeros((3, 2))):
+        with pytest.raises(sm.DataError, match=r"labels\[test\] = fold"):
+            path.cross_validate(folds=folds)
+    labels = np.where(np.arange(N) == 4, np.nan, np.arange(N) % 3)
+    with pytest.raises(sm.DataError, match="that of 4 is NaN"):
+        path.cross_validate(folds=labels)
