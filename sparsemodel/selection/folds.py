@@ -12,7 +12,6 @@ from sparsemodel.interfaces import BoolArray, DataError, FloatArray, IntArray
 from sparsemodel.interfaces.numeric import plain_array, shown
 from sparsemodel.selection.path import PathPoint, PathResult, Search
 
-
 _FROM_SPLITTER = (
     "Labels from a splitter `cv`: labels = np.empty(n, int); "
     "for fold, (_, test) in enumerate(cv.split(X)): labels[test] = fold"
