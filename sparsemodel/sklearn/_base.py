@@ -70,6 +70,10 @@ class SparseLinearModel(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             )
         return np.asarray(c / total)
 
+    def _counting(self, data: Data) -> FloatArray:
+        """Return weights of the samples in which their number can be counted."""
+        return data.c
+
     @abstractmethod
     def _solved(self, data: Data) -> tuple[Declared, Any]:
         """Return the problem solved for the k and the ridge to take, and the solution."""

@@ -126,7 +126,7 @@ class ChosenK(Options):
 
     def _held(self, data: Data, scoring: _Scoring) -> float:
         """Return how many samples are held out, each counted once at most."""
-        each = copies(data.c)
+        each = copies(self._counting(data))
         return min(float(each.sum()), sum(float(each[test].sum()) for _, test in scoring.folds))
 
     def _scores(
@@ -246,7 +246,8 @@ def _fold(
                         "are constant."
                     )
     # The largest ridge is the last one.
-    return scores, share, (fall_towards(loss, reached, target), c) if known else None
+    falls = (fall_towards(loss, reached, target), model._counting(data)[test]) if known else None
+    return scores, share, falls
 
 
 def _part(value: Any, rows: Any, n: int) -> Any:

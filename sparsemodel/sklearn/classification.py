@@ -19,7 +19,7 @@ from sparsemodel.losses import (
     SmoothedHingeLoss,
     SquaredHingeLoss,
 )
-from sparsemodel.sklearn._base import GivenK, SparseLinearModel
+from sparsemodel.sklearn._base import Data, GivenK, SparseLinearModel
 from sparsemodel.sklearn._chosen import ChosenK
 from sparsemodel.sklearn._docs import (
     CLASS_WEIGHT,
@@ -80,6 +80,10 @@ class SparseClassifier(ClassifierMixin, SparseLinearModel):  # type: ignore[misc
             self._refuse_class_weights(each, y)
             c = c * each
         return np.asarray(c / c.sum())
+
+    def _counting(self, data: Data) -> FloatArray:
+        # Else models of noise, which predict the commoner class better, would pass the test of 0.
+        return data.c if self.class_weight is None else self._weights(data.y, data.c)
 
     def _refuse_class_weights(self, each: FloatArray, y: Any) -> None:
         """Refuse weights of classes that are not positive: such a class is none of the model."""

@@ -386,3 +386,14 @@ def test_a_validation_set_is_a_predefined_split() -> None:
     error = 0.5 * np.mean((y[40:] - one.predict(Z[40:])) ** 2)
     assert model.best_score_ == pytest.approx(-error)
     assert model.k_ in (2, 5)
+
+
+def test_a_rare_class_that_is_weighed_up_counts_in_the_test_of_no_features() -> None:
+    """A model of noise predicts the commoner class better: 11 of 60 draws had features, now 2."""
+    found = []
+    for seed in (14, 16):
+        rng = np.random.default_rng(seed)
+        noise, y = rng.standard_normal((60, 8)), (rng.random(60) < 0.2).astype(int)
+        model = SparseLogisticRegressionCV(range(3), ridges=[1.0], class_weight="balanced")
+        found.append(model.fit(noise, y).k_)
+    assert found == [0, 0]
