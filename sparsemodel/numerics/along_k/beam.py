@@ -29,17 +29,14 @@ _PROGRESS = 1e-9
 """Relative gain from which on a size is improved."""
 CHILDREN = 3
 """Changes that each support is continued by."""
-_STARTS, _NUMBERS, _BEGINNING, _LEFT, _ENDS = 600, 2**25, 3, 0.7, 24
-"""Compiled searches of a size in few columns at most, numbers that they go through, about,
-coordinates drawn at random that half of them begin with, the share of a support that others leave
-out at most, and their best ends that are searched from in all columns. Of 126 points of paths of
-genes (and 17 of 111 others, which did not serve to choose these values) 12 ended more than .1 %
-above the best known one, 28 with 300 such searches, 35 by perturbations of the supports kept, in
-two thirds, three fifths and all of the time."""
-_ELSEWHERE = 4
-"""Times that :func:`found_elsewhere` draws. Of 98 searches of 300 to 3051 columns for 5 to 15
-units, half of them of genes, 16 ended .4 to 8.3 % lower with it, none higher, in 1.2 times the
-time."""
+_NUMBERS, _BEGINNING, _LEFT, _ENDS = 2**25, 3, 0.7, 24
+"""Numbers that compiled searches of a size go through, about, coordinates drawn at random that half
+of them begin with, the share of a support that others leave out at most, and their best ends that
+are searched from in all columns."""
+_ELSEWHERE, _DRAWS = 4, 600
+"""Times that :func:`found_elsewhere` draws, and searches each time. Of 98 searches of 300 to 3051
+columns for 5 to 15 units, half of them of genes, 16 ended .4 to 8.3 % lower with it, none higher,
+in 1.2 times the time."""
 
 Support: TypeAlias = tuple[int, ...]
 
@@ -63,8 +60,8 @@ class SupportBeam:
     width, entries
         How many supports of a size are kept, and up to how many numbers more are.
     scattered
-        Whether large problems are perturbed by many searches from coordinates drawn at random, all
-        compiled, in place of some from perturbed supports.
+        How many searches from coordinates drawn at random, all compiled, perturb large problems in
+        place of some from perturbed supports; none if 0.
     """
 
     def __init__(
@@ -76,13 +73,14 @@ class SupportBeam:
         *,
         width: int = _WIDTH,
         entries: int = 0,
-        scattered: bool = False,
+        scattered: int = 0,
     ) -> None:
         self._rows, self._linear, self._over = rows, linear, over
         self._kept: list[dict[Support, float]] = [{(): 0.0}, *({} for _ in range(most))]
         self._begun: list[set[Support]] = [set() for _ in range(most + 1)]
         self._grown: dict[Support, dict[Support, float]] = {}
-        self.compiled = scattered and worthwhile(most, linear, rows)
+        self.compiled = scattered > 0 and worthwhile(most, linear, rows)
+        self._scattered = scattered
         self._rng, self._entries, self._least = np.random.default_rng(0), entries, width
 
     @property
@@ -212,7 +210,7 @@ class SupportBeam:
         if few.columns is not None:
             few, pool = here, everything
         useful = np.flatnonzero(few.rows.diagonal > 0.0)
-        many = int(np.clip(_NUMBERS // (size * size * pool.size), 2, _STARTS))
+        many = int(np.clip(_NUMBERS // (size * size * pool.size), 2, self._scattered))
         starts = np.full((many, size), -1, dtype=np.intp)
         parts, others = np.split(starts, [many // 2])
         stays = self._rng.random(parts.shape) > self._rng.uniform(0.0, _LEFT, (len(parts), 1))
@@ -316,7 +314,7 @@ def found_beside(
 ) -> bool:
     """Search the sizes up to one more, then that of a search again; True if this improves it."""
     size = search.size
-    beam = SupportBeam(search.rows, search.linear, size + 1, over, **kept)  # type: ignore[arg-type]
+    beam = SupportBeam(search.rows, search.linear, size + 1, over, **kept)
     for many in range(1, size + 2):
         beam.grow(many)
         if perturbed:
@@ -328,7 +326,7 @@ def found_beside(
 def found_elsewhere(search: ExchangeSearch, over: Callable[[], bool], width: int) -> bool:
     """Search from coordinates drawn at random, if that is compiled; True if it helps."""
     size = search.size
-    beam = SupportBeam(search.rows, search.linear, size, over, width=width, scattered=True)
+    beam = SupportBeam(search.rows, search.linear, size, over, width=width, scattered=_DRAWS)
     if not beam.compiled:
         return False
     beam.descend(search.support)
