@@ -6,6 +6,7 @@ is not begun; its cost is forecast at the machine's own rate, measured once.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -36,6 +37,9 @@ SECONDS_PER_ENTRY = 1e-9
 
 _SHARE = 0.8
 """Share of the time left that a forecast may fill; rates vary."""
+
+NUMBA_LOADING = 2.0
+"""Seconds that loading Numba takes at most, with what was compiled before."""
 
 
 @final
@@ -137,6 +141,11 @@ def budget() -> Budget:
     """Return the time that is left to what is running; without a deadline unless one was set."""
     found = _BUDGET.get()
     return Budget() if found is None else found
+
+
+def numba_in_time() -> bool:
+    """Return whether Numba is loaded, or would be in the time that is left."""
+    return "numba" in sys.modules or budget().left >= NUMBA_LOADING
 
 
 def too_late_to_read(designs: Iterable[Design]) -> bool:

@@ -18,9 +18,9 @@ from sparsemodel.numerics import (
     minimise_on_support,
     quadratic_of,
 )
-from sparsemodel.numerics.exchange.quadratics import descents_compiled
+from sparsemodel.numerics.along_k import descents
+from sparsemodel.numerics.along_k.descents import descend_from, worthwhile
 from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, NOISES, descend_abreast
-from sparsemodel.numerics.exchange.quadratics.descents_compiled import descend_from, worthwhile
 from sparsemodel_backends.exchange import Exchange
 
 
@@ -76,7 +76,7 @@ def test_searches_that_forget_the_supports_kept_lower_a_path(
     X, y = rng.standard_normal((20, 150)), rng.standard_normal(20)
     w = sm.Variable(150)
     problem = sm.Problem(sm.minimize(sm.squared_loss(X @ w, y)), sm.card(w) <= 8)
-    monkeypatch.setattr(descents_compiled, "_WORK", 0)
+    monkeypatch.setattr(descents, "_WORK", 0)
     left = []
     for scattered in (0, 300):
         rows, linear = quadratic_of(RegressionObjective(problem.form))
@@ -90,7 +90,7 @@ def test_little_work_is_done_without_compiling(monkeypatch: pytest.MonkeyPatch) 
     rows, linear, _X, _y = posed(0, 40, 300, 6)
     assert not worthwhile(6, linear, rows)
     assert worthwhile(12, linear, rows)
-    monkeypatch.setattr(descents_compiled, "_compiled", lambda: None)  # no Numba
+    monkeypatch.setattr(descents, "_compiled", lambda: None)  # no Numba
     assert not worthwhile(12, linear, rows)
 
 
@@ -103,7 +103,7 @@ def test_supports_far_from_where_a_search_ends_are_looked_for(
     w = sm.Variable(150)
     y = X[:, :8].sum(axis=1) * (not varied) + rng.standard_normal(len(X))
     problem = sm.Problem(sm.minimize(sm.squared_loss(X @ w, y)), sm.card(w) <= 8)
-    monkeypatch.setattr(descents_compiled, "_WORK", 0)
+    monkeypatch.setattr(descents, "_WORK", 0)
     asked: list[bool] = []
 
     def elsewhere(*given: Any, **options: Any) -> bool:
@@ -119,5 +119,5 @@ def test_supports_far_from_where_a_search_ends_are_looked_for(
     before = search.gain
     assert found_elsewhere(search, lambda: False, width=24) is varied
     assert (search.gain > 1.001 * before) is varied
-    monkeypatch.setattr(descents_compiled, "_compiled", lambda: None)
+    monkeypatch.setattr(descents, "_compiled", lambda: None)
     assert not found_elsewhere(search, lambda: False, width=24)

@@ -8,9 +8,9 @@ from typing import TypeAlias, final
 import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.numerics.along_k.descents import descend_from, worthwhile
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE, NOISES, descend_abreast
-from sparsemodel.numerics.exchange.quadratics.descents_compiled import descend_from, worthwhile
 from sparsemodel.numerics.exchange.quadratics.perturbations import promising
 from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
@@ -79,9 +79,13 @@ class SupportBeam:
         self._kept: list[dict[Support, float]] = [{(): 0.0}, *({} for _ in range(most))]
         self._begun: list[set[Support]] = [set() for _ in range(most + 1)]
         self._grown: dict[Support, dict[Support, float]] = {}
-        self.compiled = scattered > 0 and worthwhile(most, linear, rows)
-        self._scattered = scattered
+        self._scattered = scattered if scattered and worthwhile(most, linear, rows) else 0
         self._rng, self._entries, self._least = np.random.default_rng(0), entries, width
+
+    @property
+    def compiled(self) -> bool:
+        """Return whether descents are compiled."""
+        return self._scattered > 0
 
     @property
     def reached(self) -> int:

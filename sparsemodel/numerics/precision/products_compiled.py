@@ -6,7 +6,6 @@ off the pattern: ``O(p size)`` operations in place of ``O(p^3)``.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -15,14 +14,11 @@ import numpy as np
 
 from sparsemodel import loading
 from sparsemodel.interfaces import FloatArray, MissingDependencyError
-from sparsemodel.numerics.budget import budget
+from sparsemodel.numerics.budget import numba_in_time
 from sparsemodel.numerics.precision.pattern import Pattern
 
 _ORDER = 150
 """Order from which a search takes longer than loading what is compiled."""
-
-_LOADING = 2.0
-"""Seconds that loading takes at most, and compiling when a machine does it for the first time."""
 
 _WIDTH = 256
 """Columns of :math:`V W` that are formed at once: they stay in the cache."""
@@ -35,7 +31,7 @@ def product_on(pattern: Pattern) -> Callable[[FloatArray, FloatArray], FloatArra
     """
     if pattern.order < _ORDER or 4 * pattern.size > pattern.order**2:
         return None
-    compiled = _compiled() if "numba" in sys.modules or budget().left >= _LOADING else None
+    compiled = _compiled() if numba_in_time() else None
     if compiled is None:
         return None
     pointers, neighbours, entries = pattern.adjacency

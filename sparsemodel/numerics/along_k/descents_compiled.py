@@ -7,87 +7,15 @@ they stay in the cache, and a search takes a tenth to a thirtieth of the time it
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable
-from functools import cache
-from typing import Any
-
 import numpy as np
 
 from sparsemodel import loading
-from sparsemodel.interfaces import FloatArray, IntArray, MissingDependencyError
-from sparsemodel.numerics.budget import budget
-from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 
-_WORK = 2**15
-"""Squared size times columns from which searches of all sizes take longer than loading this."""
-_LOADING = 2.0
-"""Seconds that loading takes at most, where it was compiled before."""
-_PARTS: list[Callable[..., Any]] = []
+_njit = loading.numba().njit(cache=True, error_model="numpy", nogil=True)
 
 
-def worthwhile(most: int, linear: FloatArray, rows: HessianRows) -> bool:
-    """Return whether searches up to ``most`` coordinates are to be made by what is compiled.
-
-    One column of unknowns, exact rows, much work, time to load it, and Numba.
-    """
-    simple = len(linear) == 1 and rows.exact and most * most * rows.size >= _WORK
-    in_time = "numba" in sys.modules or budget().left >= _LOADING
-    return simple and in_time and _compiled() is not None
-
-
-def descend_from(
-    rows: HessianRows, linear: FloatArray, guard: float, members: IntArray, limits: FloatArray
-) -> FloatArray:
-    """Fill supports, ``(R, k)`` with -1 in places to fill, and descend from them, in place.
-
-    Returns what they explain, 0 where fewer than ``k`` coordinates are independent.
-
-    Parameters
-    ----------
-    guard
-        What must be left of the curvature of a column that enters.
-    limits
-        Gains that are rounding: a share of what the support explains, and of what a removal costs.
-    """
-    values, place = np.zeros(len(members)), np.zeros(2, dtype=np.intp)
-    rows.fetch(np.unique(members[members >= 0]))
-    while place[0] < len(members):
-        store, slots = rows.held
-        _compiled()(store, slots, linear[0], rows.diagonal, guard, limits, members, values, place)
-        if place[0] < len(members):
-            rows.fetch(place[1:])
-    return values
-
-
-def _part(function: Callable[..., Any]) -> Any:
-    """Note that a function is called by the search, so that it is compiled, too."""
-    _PARTS.append(function)
-    return function
-
-
-@cache
-def _compiled() -> Any:
-    """Return the compiled search; None where Numba cannot be imported."""
-    try:
-        numba = loading.numba()
-    except MissingDependencyError:
-        return None
-    began = time.perf_counter()
-    njit = numba.njit(cache=True, error_model="numpy", nogil=True)
-    for part in _PARTS:
-        globals()[part.__name__] = njit(part)
-    search = njit(_search)
-    one, none = np.ones(1), np.zeros(1, dtype=np.intp)
-    place = np.zeros(2, dtype=np.intp)
-    search(np.ones((1, 1)), none, one, one, 0.0, np.zeros(2), none[None] - 1, one.copy(), place)
-    budget().extend(max(time.perf_counter() - began - _LOADING, 0.0))  # once on a machine
-    return search
-
-
-@_part
-def _enter(row, members, m, slot, j, Q, B, w, r, s, v, q):  # type: ignore[no-untyped-def]
+@_njit
+def enter(row, members, m, slot, j, Q, B, w, r, s, v, q):  # type: ignore[no-untyped-def]
     """Put ``j``, whose row is ``row``, at a slot beside the others of the first ``m``."""
     p = r.size
     for x in range(p):
@@ -120,8 +48,8 @@ def _enter(row, members, m, slot, j, Q, B, w, r, s, v, q):  # type: ignore[no-un
     members[slot] = j
 
 
-@_part
-def _leave(members, m, slot, Q, B, w, r, s):  # type: ignore[no-untyped-def]
+@_njit
+def leave(members, m, slot, Q, B, w, r, s):  # type: ignore[no-untyped-def]
     """Take out the member at a slot of the first ``m``."""
     p = r.size
     own = B[slot, slot]
@@ -145,8 +73,8 @@ def _leave(members, m, slot, Q, B, w, r, s):  # type: ignore[no-untyped-def]
         B[slot, i] = 0.0
 
 
-@_part
-def _fullest(r, s, guard):  # type: ignore[no-untyped-def]
+@_njit
+def most_gaining(r, s, guard):  # type: ignore[no-untyped-def]
     """Return the coordinate that gains most if it is added, -1 where none gains anything."""
     best, j = 0.0, -1
     for x in range(r.size):
@@ -155,8 +83,8 @@ def _fullest(r, s, guard):  # type: ignore[no-untyped-def]
     return j
 
 
-@_part
-def _best(Q, B, w, r, s, explained, guard, limits):  # type: ignore[no-untyped-def]
+@_njit
+def best_exchange(Q, B, w, r, s, explained, guard, limits):  # type: ignore[no-untyped-def]
     """Return slot and coordinate of the best exchange, -1 where none gains enough.
 
     The first loop over a row only counts what may be better than the best so far, without a
@@ -181,7 +109,8 @@ def _best(Q, B, w, r, s, explained, guard, limits):  # type: ignore[no-untyped-d
     return slot, into
 
 
-def _search(store, slots, c, d, guard, limits, supports, values, place):  # type: ignore[no-untyped-def]
+@_njit
+def descended(store, slots, c, d, guard, limits, supports, values, place):  # type: ignore[no-untyped-def]
     """Search from ``supports[place[0]]`` on; where a row is missing stop, its number in ``place``.
 
     What is known of the support then is in ``supports``, and the search goes on from it.
@@ -199,17 +128,17 @@ def _search(store, slots, c, d, guard, limits, supports, values, place):  # type
         for i in range(k):
             j = supports[n, i]
             if j >= 0 and guard < s[j] < np.inf:
-                _enter(store[slots[j]], members, m + 1, m, j, Q, B, w, r, s, v, q)
+                enter(store[slots[j]], members, m + 1, m, j, Q, B, w, r, s, v, q)
                 m += 1
         for _ in range(10 + 5 * k):
             slot, into = m, -1
             if m < k:
-                into = _fullest(r, s, guard)
+                into = most_gaining(r, s, guard)
             else:
                 explained = 0.0
                 for i in range(k):
                     explained += w[i] * c[members[i]]
-                slot, into = _best(Q, B, w, r, s, explained, guard, limits)
+                slot, into = best_exchange(Q, B, w, r, s, explained, guard, limits)
             if into < 0:
                 break
             if slots[into] < 0:
@@ -220,8 +149,8 @@ def _search(store, slots, c, d, guard, limits, supports, values, place):  # type
             if m < k:
                 m += 1
             else:
-                _leave(members, k, slot, Q, B, w, r, s)
-            _enter(store[slots[into]], members, m, slot, into, Q, B, w, r, s, v, q)
+                leave(members, k, slot, Q, B, w, r, s)
+            enter(store[slots[into]], members, m, slot, into, Q, B, w, r, s, v, q)
         values[n] = 0.0
         if m == k:
             for i in range(k):
