@@ -112,7 +112,7 @@ except ImportError:
     try:
         path.plot()
     except sm.MissingDependencyError as error:
-        assert "sparsemodel[plot]" in str(error), error
+        assert "pip install matplotlib" in str(error), error
     else:
         raise SystemExit("path.plot() works without matplotlib")
 try:
@@ -121,7 +121,7 @@ except ImportError:
     try:
         import sparsemodel.sklearn
     except ImportError as error:
-        assert "sparsemodel[sklearn]" in str(error), error
+        assert "pip install scikit-learn" in str(error), error
     else:
         raise SystemExit("sparsemodel.sklearn can be imported without scikit-learn")
 print("all there")

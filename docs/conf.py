@@ -184,7 +184,14 @@ def _draw_packages(_app: Any) -> None:
     script["PICTURE"].write_text(script["drawing"](), encoding="utf-8")
 
 
+def _write_losses() -> None:
+    """Write the page of the losses, before Sphinx looks which pages there are."""
+    script = runpy.run_path(str(Path(__file__).parent / "_scripts" / "list_losses.py"))
+    script["PAGE"].write_text(script["table"](), encoding="utf-8", newline="\n")
+
+
 def setup(app: Any) -> None:
+    _write_losses()
     app.add_html_math_renderer("mathml", (_visit_inline_math, None), (_visit_display_math, None))
     app.connect("builder-inited", _draw_packages)
     app.connect("autodoc-process-docstring", _complexities_as_code)

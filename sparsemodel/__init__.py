@@ -43,40 +43,21 @@ if TYPE_CHECKING:
         Solution,
         Summary,
         Variable,
-        absolute_loss,
         card,
         chosen,
-        cox_loss,
-        custom_loss,
         diff,
-        epsilon_insensitive_loss,
-        expectile_loss,
         forbidden_edges,
-        gamma_loss,
         gaussian_nll,
-        hinge_loss,
-        huber_loss,
-        inverse_gaussian_loss,
         log_det,
-        logistic_loss,
-        loss_term,
+        loss_terms,
         minimize,
-        multinomial_loss,
-        negative_binomial_loss,
         norm,
         offdiag,
-        ordinal_loss,
-        poisson_loss,
-        quantile_loss,
         required_edges,
-        ridge,
         semicontinuous,
-        smoothed_hinge_loss,
-        squared_hinge_loss,
-        squared_loss,
         trace,
-        tweedie_loss,
     )
+    from sparsemodel.modelling.loss_terms import *  # noqa: F403
     from sparsemodel.registry import available_backends, available_losses
     from sparsemodel.threads import config
 
@@ -103,7 +84,6 @@ __all__ = [
     "UnsupportedProblemError",
     "Variable",
     "__version__",
-    "absolute_loss",
     "as_design",
     "available_backends",
     "available_losses",
@@ -111,49 +91,35 @@ __all__ = [
     "card",
     "chosen",
     "config",
-    "cox_loss",
-    "custom_loss",
     "datasets",
     "diff",
     "encode",
-    "epsilon_insensitive_loss",
-    "expectile_loss",
     "forbidden_edges",
-    "gamma_loss",
     "gaussian_nll",
-    "hinge_loss",
-    "huber_loss",
-    "inverse_gaussian_loss",
     "log_det",
-    "logistic_loss",
-    "loss_term",
     "minimize",
-    "multinomial_loss",
-    "negative_binomial_loss",
     "norm",
     "offdiag",
-    "ordinal_loss",
-    "poisson_loss",
-    "quantile_loss",
     "required_edges",
-    "ridge",
     "semicontinuous",
-    "smoothed_hinge_loss",
-    "squared_hinge_loss",
-    "squared_loss",
     "trace",
-    "tweedie_loss",
 ]
 
-# Names are looked up when they are first used, so that importing the package costs nothing.
+# The losses are listed where they are made. Names are looked up when they are first used, so that
+# importing the package costs nothing; `__all__`, too, is made when it is asked for.
+if TYPE_CHECKING:
+    __all__ += loss_terms.__all__
+_NAMES: list[str] = globals().pop("__all__")
 _MODULES = ("backends", "datasets")
-_PACKAGES = ("interfaces", "designs", "registry", "threads", "modelling")
+_PACKAGES = ("interfaces", "designs", "registry", "threads", "modelling", "modelling.loss_terms")
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"sparsemodel.{name}")
-    if name in __all__:
+    if name == "__all__":
+        return __dir__()
+    if name in _NAMES or name.endswith("_loss") or name in ("loss_term", "ridge"):
         for package in _PACKAGES:
             module = import_module(f"sparsemodel.{package}")
             if hasattr(module, name):
@@ -164,10 +130,10 @@ def __getattr__(name: str) -> Any:
     if not name.startswith("_") and find_spec(f"sparsemodel.{name}") is None:
         from sparsemodel.modelling.expressions.symbolic import hint_for
 
-        message += hint_for(name, __all__)
+        message += hint_for(name, __dir__())
     # With a name and no object Python adds no suggestion of its own behind the hint.
     raise AttributeError(message, name=name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*_NAMES, *import_module("sparsemodel.modelling.loss_terms").__all__})

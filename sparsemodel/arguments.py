@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from inspect import CO_VARARGS
+from inspect import Signature, signature
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from sparsemodel.interfaces import DataTypeError
@@ -90,29 +89,6 @@ _POSITIONS = {
 
 def rejects_unknown_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Return the function with an error that says what to write for an argument it has not."""
-    code = function.__code__
-    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    places = math.inf if code.co_flags & CO_VARARGS else code.co_argcount
-    own = [name for name in known[: code.co_argcount] if name != "self"]
-    needed = own[: len(own) - len(function.__defaults__ or ())]
-    selves = code.co_argcount - len(own)
-    what, elsewhere = _called(function)
-
-    def refuse(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Raise the error about arguments that the function cannot be called with."""
-        if not kwargs.keys() <= set(known):
-            unknown = next(name for name in kwargs if name not in known)
-            refuse_argument(unknown, known, what, elsewhere)
-        if len(args) > places:
-            others = ", ".join(f"`{name}=`" for name in known[code.co_argcount :])
-            by_name = f"Give the others by name: {others}." if others else ""
-            hint = _POSITIONS.get(what, by_name)
-            takes = f"{', '.join(own) or 'nothing'} by position"
-            given = f"{len(args) - selves} values were given"
-            raise DataTypeError(f"{what} takes {takes}, and {given}. {hint}".rstrip())
-        missing = [name for name in needed[max(len(args) - selves, 0) :] if name not in kwargs]
-        if missing:
-            raise DataTypeError(f"{what}({', '.join(needed)}) needs {' and '.join(missing)}.")
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -122,10 +98,39 @@ def rejects_unknown_arguments(function: Callable[P, R]) -> Callable[P, R]:
             begun = error.__traceback__
             if begun is None or begun.tb_next is not None:  # raised by what it does
                 raise
-        refuse(args, kwargs)
+        what, elsewhere = _called(function)
+        refuse_call(what, signature(function), args, kwargs, elsewhere)
         return function(*args, **kwargs)  # Python says what is wrong
 
     return called
+
+
+def refuse_call(
+    what: str,
+    expected: Signature,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    elsewhere: Mapping[str, str] = _ARGUMENTS,
+) -> None:
+    """Raise the error about arguments that ``what``, of this signature, cannot be called with."""
+    by_place = [p for p in expected.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    named = [p.name for p in by_place if p.name != "self"]
+    by_name = [p.name for p in expected.parameters.values() if p.kind is p.KEYWORD_ONLY]
+    has_more = any(p.kind is p.VAR_POSITIONAL for p in expected.parameters.values())
+    known = [p.name for p in by_place] + by_name
+    selves = len(by_place) - len(named)
+    if not kwargs.keys() <= set(known):
+        refuse_argument(next(name for name in kwargs if name not in known), known, what, elsewhere)
+    if len(args) > len(by_place) and not has_more:
+        others = ", ".join(f"`{name}=`" for name in by_name)
+        hint = _POSITIONS.get(what, f"Give the others by name: {others}." if others else "")
+        takes = f"{', '.join(named) or 'nothing'} by position"
+        given = f"{len(args) - selves} values were given"
+        raise DataTypeError(f"{what} takes {takes}, and {given}. {hint}".rstrip())
+    needed = [p.name for p in by_place if p.name != "self" and p.default is p.empty]
+    missing = [name for name in needed[max(len(args) - selves, 0) :] if name not in kwargs]
+    if missing:
+        raise DataTypeError(f"{what}({', '.join(needed)}) needs {' and '.join(missing)}.")
 
 
 def _called(function: Callable[..., object]) -> tuple[str, Mapping[str, str]]:

@@ -173,7 +173,7 @@ def _loss_misfit(cls: type[DataFit]) -> str:
     return "" if known else f"{cls.__name__} has no name or no TargetKind"
 
 
-def _builtin_losses() -> dict[str, type[DataFit]]:
+def builtin_loss_classes() -> dict[str, type[DataFit]]:
     """Return the losses of this package by what the command line calls them."""
     end = "_loss"
     named = [(loss.name, type(loss)) for loss in builtin_losses() if loss.name.endswith(end)]
@@ -181,7 +181,7 @@ def _builtin_losses() -> dict[str, type[DataFit]]:
 
 
 _backends = Plugins[Backend](GROUP, Backend, _backend_misfit)  # type: ignore[type-abstract]
-_losses = Plugins[DataFit](LOSSES, DataFit, _loss_misfit, _builtin_losses)  # type: ignore[type-abstract]
+_losses = Plugins[DataFit](LOSSES, DataFit, _loss_misfit, builtin_loss_classes)  # type: ignore[type-abstract]
 
 
 def entries() -> Mapping[str, EntryPoint]:

@@ -102,7 +102,7 @@ class Config:
         self._threads = number
 
 
-config = Config()
+config: Config = Config()
 
 
 @final

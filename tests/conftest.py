@@ -1,6 +1,6 @@
 """What every test file shares: a hypothesis profile, a seeded generator, and the referee.
 
-Every answer that a test asks the library for is judged by ``sparsemodel.testing.referee`` as well.
+Every answer that a test asks the library for is judged by ``tests.referee`` as well.
 Tests that break something on purpose say ``@pytest.mark.unrefereed("why")``.
 """
 
@@ -19,10 +19,11 @@ from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 from sparsemodel.certificates.proving import beyond_root
-from sparsemodel.testing import referee
 
-# The benchmarks and the stress run are in the source tree only.
+# The referee, the benchmarks and the stress run are in the source tree only.
 sys.path.append(str(Path(__file__).parents[1]))
+
+from tests import referee
 
 # Tests call what runs call, but outside of a run, which would keep small work to one thread.
 threadpool_limits(1)

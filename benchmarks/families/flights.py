@@ -45,7 +45,7 @@ def run(options: Options) -> list[Record]:
                 unit,
                 passes=result.passes,
                 peak_mb=peak_beyond(call),
-                notes="; ".join(problem(20).plan().reductions) if name == "k=20" else "",
+                notes="; ".join(problem(20).plan().words.reductions) if name == "k=20" else "",
             )
         )
     return out

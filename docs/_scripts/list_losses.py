@@ -1,4 +1,7 @@
-"""List the losses in one table: ``python docs/_scripts/list_losses.py`` writes the page of them."""
+"""Write the page of the losses: a table of their properties, and a page for each function.
+
+Sphinx writes it whenever the documentation is built; it is not kept.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,19 @@ gap (with a ridge or bounds), and `prove()` can close it.
 | --- | --- | --- | --- | --- | --- |
 """
 _TAIL = """
+## The functions
+
+```{eval-rst}
+.. currentmodule:: sparsemodel
+.. autosummary::
+   :toctree: generated
+   :nosignatures:
+
+FUNCTIONS
+```
+
+## What to know
+
 - Two classes may be given as 0/1, -1/1, booleans or two strings. For classes that have an order,
   {py:func}`~sparsemodel.ordinal_loss` is a sum of logistic losses.
 - Only likelihoods have information criteria (`path.select("ebic")`). Cross-validation works for all
@@ -52,10 +68,12 @@ def table() -> str:
     rows = []
     for info in sm.available_losses():
         cls = loss_class(info.name)
-        base, _, link = cls.name.removesuffix("_loss").partition("_")
         name, linked = cls.name, ""
-        if not hasattr(sm, name):
-            name, linked = f"{base}_loss", f', `link="{link}"`'
+        for function in loss_functions():  # poisson_sqrt_loss is poisson_loss with the link sqrt
+            stem = function.removesuffix("loss")
+            if name.startswith(stem) and not hasattr(sm, name):
+                linked = f', `link="{name.removeprefix(stem).removesuffix("_loss")}"`'
+                name = function
         if info.distribution != "sparsemodel" or not hasattr(sm, name):
             continue
         kind = cls().target_kind
@@ -68,8 +86,10 @@ def table() -> str:
             f"{_TARGETS[kind]} | {'yes' if traits.smooth else 'no'} | "
             f"{'yes' if traits.likelihood else 'no'} | {known} |"
         )
-    return _HEAD + "\n".join(rows) + "\n" + _TAIL
+    functions = "\n".join(f"   {name}" for name in sorted(loss_functions()))
+    return _HEAD + "\n".join(rows) + "\n" + _TAIL.replace("FUNCTIONS", functions)
 
 
-if __name__ == "__main__":
-    PAGE.write_text(table(), encoding="utf-8", newline="\n")
+def loss_functions() -> list[str]:
+    """Return the public functions that are losses."""
+    return [name for name in sm.__all__ if name.endswith("_loss")]

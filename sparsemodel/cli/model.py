@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, final
 
 import numpy as np
@@ -14,9 +14,10 @@ from sparsemodel.cli.reading import Table
 from sparsemodel.designs import as_design
 from sparsemodel.interfaces import DataError, DataFit, TargetKind
 from sparsemodel.interfaces.errors import closest
-from sparsemodel.modelling import Problem, Variable, card, loss_term, minimize, ridge
+from sparsemodel.modelling import Problem, Variable, card, minimize
+from sparsemodel.modelling.loss_terms import loss_term, ridge
 from sparsemodel.modelling.loss_terms.squared_scales import squared_scales, target_scale
-from sparsemodel.registry import loss_class
+from sparsemodel.registry import builtin_loss_classes, loss_class
 
 
 @final
@@ -75,27 +76,25 @@ def _usual_loss(target: Any) -> str:
     return "logistic" if np.unique(target).size <= 2 else "multinomial"
 
 
-_PARAMETERS = {
-    "tau": ("quantile", "expectile"),
-    "delta": ("huber",),
-    "theta": ("negative-binomial",),
-    "power": ("tweedie",),
-}
-"""Options that are parameters of losses, and of which ones."""
-
-
-def _loss(options: ModelOptions, named: str) -> DataFit:
-    given: dict[str, float] = {}
-    for name, losses in _PARAMETERS.items():
-        value = getattr(options, name)
-        if value is not None and named not in losses:
-            raise UsageError(f"--{name} belongs to --loss {' or '.join(losses)}.")
-        if value is not None:
-            given[name] = value
-    made = loss_class(named)(**given)
+def _loss(options: ModelOptions, name: str) -> DataFit:
+    kind = loss_class(name)
+    asked = {one.name: getattr(options.parameters, one.name) for one in fields(options.parameters)}
+    given = {key: value for key, value in asked.items() if value is not None}
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    for key in given.keys() - known:
+        losses = [
+            other
+            for other, one in builtin_loss_classes().items()
+            if key in {field.name for field in fields(one)}  # type: ignore[arg-type]
+        ]
+        raise UsageError(f"--{key} belongs to --loss {' or '.join(losses)}.")
+    try:
+        made = kind(**given)
+    except DataError as error:
+        raise UsageError(str(error)) from error
     if made.target_kind is TargetKind.TIMES:
         raise UsageError(
-            f"--loss {named} needs two columns as a target, times and events, and the "
+            f"--loss {name} needs two columns as a target, times and events, and the "
             "command line reads one; use it from Python."
         )
     return made

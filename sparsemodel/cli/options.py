@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, make_dataclass
+from inspect import getdoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 
 from sparsemodel.cli.declaring import flag, option, part
 from sparsemodel.cli.exits import UsageError
@@ -15,8 +17,9 @@ from sparsemodel.cli.files import check_free
 from sparsemodel.cli.reading import FORMATS, Columns, Table, read_table
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.designs.tables.encoding import Encoding
-from sparsemodel.interfaces import ModelError
-from sparsemodel.registry import loss_class
+from sparsemodel.interfaces import ModelError, TargetKind
+from sparsemodel.losses import SmoothedPinballLoss
+from sparsemodel.registry import builtin_loss_classes, loss_class
 
 if TYPE_CHECKING:
     from sparsemodel.modelling import Problem, Solution
@@ -185,36 +188,55 @@ class FileOptions:
         return read_table(path, columns, kind=self.format)
 
 
+_LOSSES = {
+    name: kind
+    for name, kind in builtin_loss_classes().items()
+    if kind.target_kind is not TargetKind.TIMES  # a table has one column of targets
+    and kind is not SmoothedPinballLoss  # what losses with kinks are smoothed to
+}
+
+
+def _loss_parameters() -> Iterator[tuple[str, Any, Any]]:
+    """Yield an option for every numerical parameter of the losses, as a field of a dataclass."""
+    owners: dict[str, list[str]] = {}
+    for loss, kind in _LOSSES.items():
+        for spec in fields(kind):  # type: ignore[arg-type]
+            if isinstance(spec.default, float):
+                owners.setdefault(spec.name, []).append(loss)
+    for name, losses in sorted(owners.items()):
+        kind = _LOSSES[losses[0]]
+        text = re.search(rf"^(?:\w+, )*{name}\b.*\n +([^;:.]*)", getdoc(kind) or "", re.MULTILINE)
+        meaning = text[1].replace("``", "") if text else name
+        meaning = f"{meaning[0].lower()}{meaning[1:]} (default: {getattr(kind(), name):g})"
+        yield (
+            name,
+            float | None,
+            option(
+                f"of --loss {' or '.join(losses)}: {meaning}",
+                metavar=name.upper(),
+                kind=float,
+            ),
+        )
+
+
+if TYPE_CHECKING:
+    LossParameters: TypeAlias = Any
+else:
+    LossParameters = make_dataclass("LossParameters", _loss_parameters(), frozen=True, kw_only=True)
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
     """The loss, the ridge and the constraints of a regression, but for k."""
 
     loss: str | None = option(
-        "the loss: squared, huber, absolute, quantile, expectile, epsilon-insensitive, "
-        "logistic, multinomial, hinge, smoothed-hinge, squared-hinge, poisson, "
-        "poisson-identity, poisson-sqrt, negative-binomial, gamma, gamma-inverse, "
-        "inverse-gaussian, tweedie, or that of a plug-in (default: squared; "
-        "for a target of text logistic with two classes, multinomial with more)",
+        f"the loss: {', '.join(_LOSSES)}, or that of a plug-in (default: squared; for a target of "
+        "text logistic with two classes, multinomial with more)",
         metavar="LOSS",
         kind=loss_name,
     )
-    tau: float | None = option(
-        "level for --loss quantile or expectile (default: 0.5)", metavar="T", kind=float
-    )
-    delta: float | None = option(
-        "residual from which --loss huber is linear (default: 1)", metavar="D", kind=positive
-    )
-    theta: float | None = option(
-        "for --loss negative-binomial: the variance is mean + mean^2 / THETA (default: 1)",
-        metavar="THETA",
-        kind=positive,
-    )
-    power: float | None = option(
-        "for --loss tweedie: the variance is proportional to mean^P, 1 < P < 2 (default: 1.5)",
-        metavar="P",
-        kind=float,
-    )
+    parameters: LossParameters = part("model")
     ridge: float = option(
         "weight of the penalty (LAMBDA/2) * sum of s_j^2 w_j^2 with s_j the standard deviation of "
         "column j (to three digits), so that units do not matter (default: 0.001)",

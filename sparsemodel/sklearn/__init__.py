@@ -24,25 +24,21 @@ from sparsemodel.sklearn.classification import (
     SparseSVC,
     SparseSVCCV,
 )
-from sparsemodel.sklearn.general import (
-    SparseGeneralizedRegression,
-    SparseGeneralizedRegressionCV,
-)
-from sparsemodel.sklearn.log_link import (
-    SparseGammaRegression,
-    SparseGammaRegressionCV,
-    SparsePoissonRegression,
-    SparsePoissonRegressionCV,
-)
 from sparsemodel.sklearn.precision import (
     SparsePrecision,
     SparsePrecisionCV,
 )
 from sparsemodel.sklearn.regression import (
+    SparseGammaRegression,
+    SparseGammaRegressionCV,
+    SparseGeneralizedRegression,
+    SparseGeneralizedRegressionCV,
     SparseHuberRegression,
     SparseHuberRegressionCV,
     SparseLinearRegression,
     SparseLinearRegressionCV,
+    SparsePoissonRegression,
+    SparsePoissonRegressionCV,
     SparseQuantileRegression,
     SparseQuantileRegressionCV,
 )

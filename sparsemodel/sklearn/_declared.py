@@ -21,11 +21,10 @@ from sparsemodel.modelling import (
     Problem,
     Variable,
     card,
-    loss_term,
     minimize,
-    ridge,
 )
 from sparsemodel.modelling.expressions.values import group_codes
+from sparsemodel.modelling.loss_terms import loss_term, ridge
 from sparsemodel.modelling.loss_terms.squared_scales import squared_scales, target_scale
 from sparsemodel.modelling.loss_terms.terms import ridge_weight
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from inspect import cleandoc
 from textwrap import dedent
@@ -153,17 +154,40 @@ _FOUND = """\
 """
 
 
-def filled(**parts: str) -> Callable[[T], T]:
-    """Return a decorator that puts ``parts`` in the place of ``<name>`` lines of a docstring."""
+_OBJECTIVE = r"""
+.. math:: {} + \tfrac{{\lambda}}2 \sum_j s_j^2 w_j^2 \quad\text{{with}}\quad \|w\|_0 \le k.
+"""
+_MEAN = r"""Minimises, with observation weights :math:`c_i` that sum to one and
+:math:`u_i = x_i^\top w + b`,
+"""
 
-    def fill(cls: T) -> T:
+
+def estimator(
+    loss: str, *, parameters: str = PARAMETERS, attributes: str = REGRESSOR
+) -> Callable[[T], T]:
+    """Return a decorator that completes the docstring of an estimator with a given ``k``.
+
+    Title, remarks, further parameters and attributes, and examples are its own. ``loss`` is the
+    formula of what is minimised besides the ridge; one of ``u_i`` is averaged over observations.
+    """
+    objective = "Minimises\n" + _OBJECTIVE.format(loss)
+    if "u_i" in loss:
+        objective = _MEAN + _OBJECTIVE.format(r"\sum_i c_i\, " + loss)
+
+    def write(cls: T) -> T:
         text = cleandoc(cls.__doc__ or "")  # None when Python runs without docstrings
-        for name, part in parts.items():
-            text = text.replace(f"<{name}>\n", dedent(part))
-        cls.__doc__ = text
+        lead, *sections = re.split(r"^(\w+)\n-+\n", text, flags=re.MULTILINE)
+        own = dict(zip(sections[::2], sections[1::2], strict=True))
+        title, _, remarks = lead.partition("\n")
+        common = {"Parameters": dedent(parameters), "Attributes": dedent(attributes)}
+        parts = [title, objective, remarks]
+        for name in ("Parameters", "Attributes", "Examples"):
+            body = common.get(name, "") + own.get(name, "")
+            parts.append(f"{name}\n{'-' * len(name)}\n{body}")
+        cls.__doc__ = "\n\n".join(part.strip("\n") for part in parts if part.strip())
         return cls
 
-    return fill
+    return write
 
 
 def cross_validated(given: type) -> Callable[[T], T]:

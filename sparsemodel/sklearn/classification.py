@@ -26,7 +26,7 @@ from sparsemodel.sklearn._docs import (
     CLASSIFIER,
     PARAMETERS,
     cross_validated,
-    filled,
+    estimator,
 )
 
 _HINGES = {
@@ -232,27 +232,14 @@ class _SupportVectors(SparseClassifier):
         return tags
 
 
-@filled(parameters=PARAMETERS + CLASS_WEIGHT, attributes=CLASSIFIER)
+@estimator(r"\ell(u_i; y_i)", parameters=PARAMETERS + CLASS_WEIGHT, attributes=CLASSIFIER)
 @dataclass(eq=False, repr=False)
 class SparseLogisticRegression(_Logistic, GivenK):
     r"""Logistic regression, binary or multinomial, with at most ``k`` features.
 
-    Minimises, with observation weights :math:`c_i` that sum to one,
-
-    .. math:: \sum_i c_i\, \ell(x_i^\top w + b;\, y_i) + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
-              \quad\text{with}\quad \|w\|_0 \le k,
-
-    where :math:`\ell` is minus the logarithm of the probability of the class. With more than two
+    :math:`\ell` is minus the logarithm of the probability of the class. With more than two
     classes ``w`` is a matrix with a column per class, and its nonzero *rows* are counted: a
     feature is selected for all classes or for none.
-
-    Parameters
-    ----------
-    <parameters>
-
-    Attributes
-    ----------
-    <attributes>
 
     Examples
     --------
@@ -287,29 +274,20 @@ class SparseLogisticRegressionCV(_Logistic, ChosenK):
     """
 
 
-@filled(parameters=PARAMETERS + CLASS_WEIGHT, attributes=CLASSIFIER)
+@estimator(r"h(y_i u_i)", parameters=PARAMETERS + CLASS_WEIGHT, attributes=CLASSIFIER)
 @dataclass(eq=False, repr=False)
 class SparseSVC(_SupportVectors, GivenK):
     r"""Linear support vector machine for two classes with at most ``k`` features.
 
-    Minimises, with labels :math:`y_i = \pm 1` and weights :math:`c_i` that sum to one,
-
-    .. math:: \sum_i c_i\, h(y_i (x_i^\top w + b)) + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
-              \quad\text{with}\quad \|w\|_0 \le k,
-
-    where ``h(m)`` is ``max(0, 1 - m)**2 / 2`` (``loss="squared_hinge"``), ``max(0, 1 - m)``
-    (``"hinge"``), or the latter rounded off at its corner (``"smoothed_hinge"``). For several
-    classes wrap it in ``sklearn.multiclass.OneVsRestClassifier``.
+    Labels are :math:`y_i = \pm 1`, and ``h(m)`` is ``max(0, 1 - m)**2 / 2``
+    (``loss="squared_hinge"``), ``max(0, 1 - m)`` (``"hinge"``), or the latter rounded off at its
+    corner (``"smoothed_hinge"``). For several classes wrap it in
+    ``sklearn.multiclass.OneVsRestClassifier``.
 
     Parameters
     ----------
-    <parameters>
     loss : {'squared_hinge', 'hinge', 'smoothed_hinge'}, default='squared_hinge'
         ``h`` above; the hinge itself is not smooth, and fewer backends take it.
-
-    Attributes
-    ----------
-    <attributes>
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Sparse regressions whose predictions are linear: least squares, Huber, quantiles."""
+"""Sparse regressions, each with the loss that it minimises; predictions are means of the loss."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length
 
-from sparsemodel.interfaces import Conjugable, FloatArray, Loss
-from sparsemodel.losses import HuberLoss, QuantileLoss, SquaredLoss
+from sparsemodel.interfaces import Conjugable, DataFit, FloatArray, Loss, TargetKind
+from sparsemodel.losses import GammaLoss, HuberLoss, PoissonLoss, QuantileLoss, SquaredLoss
 from sparsemodel.modelling.loss_terms.squared_scales import spread
 from sparsemodel.modelling.regression.measures import deviance_explained
+from sparsemodel.registry import loss_class
 from sparsemodel.sklearn._base import Data, GivenK, SparseLinearModel, scoring_weights
 from sparsemodel.sklearn._chosen import ChosenK
-from sparsemodel.sklearn._docs import (
-    PARAMETERS,
-    REGRESSOR,
-    cross_validated,
-    filled,
-)
+from sparsemodel.sklearn._docs import cross_validated, estimator
 
 _OF_SPREAD = 1.35
 """Residuals of so many standard deviations are ordinary to the Huber loss."""
@@ -37,7 +33,9 @@ class Regression(RegressorMixin, SparseLinearModel):  # type: ignore[misc]
     fit_intercept: bool = True
 
     def _encode(self, y: Any) -> tuple[FloatArray, int]:
-        return np.asarray(y, dtype=np.float64), 1
+        loss = self._loss()
+        target = loss.check_target(np.asarray(y, dtype=np.float64), "y")
+        return target, loss.outputs(target)
 
     def predict(self, X: Any) -> FloatArray:
         """Return the predictions in the units of the target: the loss undoes its link.
@@ -98,12 +96,8 @@ class ExplainedLoss(Regression):
 class _LeastSquares(Regression):
     _matrix_target: ClassVar[bool] = True
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> DataFit:
         return SquaredLoss()
-
-    def _encode(self, y: Any) -> tuple[FloatArray, int]:
-        target = np.asarray(y, dtype=np.float64)
-        return target, 1 if target.ndim == 1 else target.shape[1]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -122,7 +116,7 @@ class _Huber(Regression):
         self.delta_ = usual if self.delta is None else self.delta
         return data
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> DataFit:
         return HuberLoss(getattr(self, "delta_", _OF_SPREAD))
 
 
@@ -131,33 +125,64 @@ class _Quantile(ExplainedLoss):
     _: KW_ONLY
     quantile: float = 0.5
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> DataFit:
         return QuantileLoss(self.quantile)
+
+
+@dataclass(eq=False, repr=False)
+class _PositiveMean(ExplainedLoss):
+    """A regression of positive means, which are the exponentials of a linear score."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class _Poisson(_PositiveMean):
+    def _loss(self) -> DataFit:
+        return PoissonLoss()
+
+    def _encode(self, y: Any) -> tuple[FloatArray, int]:
+        target, outputs = super()._encode(y)
+        if not np.any(target):
+            raise ValueError("All values of y are zero; the log of their mean is not finite.")
+        return target, outputs
+
+
+@dataclass(eq=False, repr=False)
+class _Gamma(_PositiveMean):
+    def _loss(self) -> DataFit:
+        return GammaLoss()
+
+
+@dataclass(eq=False, repr=False)
+class _Generalized(ExplainedLoss):
+    _: KW_ONLY
+    loss: Any = "squared"
+
+    def _loss(self) -> DataFit:
+        loss = loss_class(self.loss)() if isinstance(self.loss, str) else self.loss
+        if not isinstance(loss, Loss) or loss.target_kind is not TargetKind.NUMBERS:
+            raise ValueError(
+                f"loss must be the name of a loss of numbers, such as 'tweedie', or one with its "
+                f"parameters, such as TweedieLoss(power=1.3), not {self.loss!r}. For classes and "
+                "for times of events there are other estimators."
+            )
+        return loss
 
 
 # ---- with a given k, and with one that is chosen -------------------------------------------------
 
 
-@filled(parameters=PARAMETERS, attributes=REGRESSOR)
+@estimator(r"\tfrac12 (u_i - y_i)^2")
 @dataclass(eq=False, repr=False)
 class SparseLinearRegression(_LeastSquares, GivenK):
-    r"""Least squares with at most ``k`` features.
-
-    Minimises, with observation weights :math:`c_i` that sum to one,
-
-    .. math:: \sum_i c_i \tfrac12 (x_i^\top w + b - y_i)^2 + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
-              \quad\text{with}\quad \|w\|_0 \le k.
+    """Least squares with at most ``k`` features.
 
     With several targets ``w`` is a matrix with a column for each, its nonzero *rows* are counted,
     and squares are added up: a feature is selected for all targets or for none.
-
-    Parameters
-    ----------
-    <parameters>
-
-    Attributes
-    ----------
-    <attributes>
 
     Examples
     --------
@@ -177,7 +202,6 @@ class SparseLinearRegression(_LeastSquares, GivenK):
 class SparseLinearRegressionCV(_LeastSquares, ChosenK):
     """Least squares whose ``k`` and ridge are cross-validated together.
 
-
     Examples
     --------
     >>> import numpy as np
@@ -191,23 +215,16 @@ class SparseLinearRegressionCV(_LeastSquares, ChosenK):
     """
 
 
-@filled(parameters=PARAMETERS, attributes=REGRESSOR)
+@estimator(r"h_\delta(u_i - y_i)")
 @dataclass(eq=False, repr=False)
 class SparseHuberRegression(_Huber, GivenK):
     r"""Huber regression with at most ``k`` features.
-
-    Minimises, with observation weights :math:`c_i` that sum to one and
-    :math:`u_i = x_i^\top w + b`,
-
-    .. math:: \sum_i c_i\, h_\delta(u_i - y_i) + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
-              \quad\text{with}\quad \|w\|_0 \le k.
 
     :math:`h_\delta(r)` is :math:`\tfrac12 r^2` up to :math:`|r| = \delta` and linear beyond, so
     that each outlier has a bounded influence.
 
     Parameters
     ----------
-    <parameters>
     delta : float, default=None
         Where the loss becomes linear, in the units of ``y``. None takes 1.35 times the spread of
         ``y`` (1.4826 times the median distance from its median), so that the model does not depend
@@ -217,7 +234,6 @@ class SparseHuberRegression(_Huber, GivenK):
 
     Attributes
     ----------
-    <attributes>
     delta_ : float
         The ``delta`` of the fit.
 
@@ -239,29 +255,17 @@ class SparseHuberRegressionCV(_Huber, ChosenK):
     """Huber regression whose ``k`` and ridge are cross-validated together."""
 
 
-@filled(parameters=PARAMETERS, attributes=REGRESSOR)
+@estimator(r"\max\{\tau (y_i - u_i), (\tau - 1)(y_i - u_i)\}")
 @dataclass(eq=False, repr=False)
 class SparseQuantileRegression(_Quantile, GivenK):
     r"""Quantile regression with at most ``k`` features.
-
-    Minimises, with observation weights :math:`c_i` that sum to one and
-    :math:`u_i = x_i^\top w + b`,
-
-    .. math:: \sum_i c_i \max\{\tau (y_i - u_i), (\tau - 1)(y_i - u_i)\}
-              + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
-              \quad\text{with}\quad \|w\|_0 \le k.
 
     The prediction is the conditional quantile :math:`\tau` of the target, the median for 0.5.
 
     Parameters
     ----------
-    <parameters>
     quantile : float, default=0.5
         :math:`\tau` above, between 0 and 1.
-
-    Attributes
-    ----------
-    <attributes>
 
     Examples
     --------
@@ -279,3 +283,85 @@ class SparseQuantileRegression(_Quantile, GivenK):
 @dataclass(eq=False, repr=False)
 class SparseQuantileRegressionCV(_Quantile, ChosenK):
     """Quantile regression whose ``k`` and ridge are cross-validated together."""
+
+
+@estimator("(e^{u_i} - y_i u_i)")
+@dataclass(eq=False, repr=False)
+class SparsePoissonRegression(_Poisson, GivenK):
+    """Poisson regression of counts with at most ``k`` features.
+
+    For counts with exposures (time, area, people), fit the rates with the exposures as weights,
+    ``fit(X, counts / exposure, sample_weight=exposure)``. This is the likelihood with the offset
+    ``log(exposure)``, and the prediction is the rate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsemodel.sklearn import SparsePoissonRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 20))
+    >>> y = rng.poisson(np.exp(0.5 * X[:, 3] - X[:, 7] + 1))
+    >>> SparsePoissonRegression(k=2).fit(X, y).get_support(indices=True)
+    array([3, 7])
+    """
+
+
+@cross_validated(SparsePoissonRegression)
+@dataclass(eq=False, repr=False)
+class SparsePoissonRegressionCV(_Poisson, ChosenK):
+    """Poisson regression whose ``k`` and ridge are cross-validated together."""
+
+
+@estimator("(y_i e^{-u_i} + u_i)")
+@dataclass(eq=False, repr=False)
+class SparseGammaRegression(_Gamma, GivenK):
+    """Gamma regression of positive amounts with at most ``k`` features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsemodel.sklearn import SparseGammaRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 20))
+    >>> y = rng.gamma(2.0, np.exp(0.5 * X[:, 3] - X[:, 7]))
+    >>> SparseGammaRegression(k=2).fit(X, y).get_support(indices=True)
+    array([3, 7])
+    """
+
+
+@cross_validated(SparseGammaRegression)
+@dataclass(eq=False, repr=False)
+class SparseGammaRegressionCV(_Gamma, ChosenK):
+    """Gamma regression whose ``k`` and ridge are cross-validated together."""
+
+
+@estimator(r"\ell(u_i; y_i)")
+@dataclass(eq=False, repr=False)
+class SparseGeneralizedRegression(_Generalized, GivenK):
+    """Regression with any loss of numbers and at most ``k`` features.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="squared"
+        Its name, with the default parameters (``sm.available_losses()``: ``"tweedie"``,
+        ``"negative-binomial"``, ``"expectile"``, those of plug-ins), or the loss itself:
+        ``TweedieLoss(power=1.3)`` of ``sparsemodel.losses``, or one of your own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsemodel.losses import NegativeBinomialLoss
+    >>> from sparsemodel.sklearn import SparseGeneralizedRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 20))
+    >>> y = rng.negative_binomial(2, 2 / (2 + np.exp(0.8 * X[:, 3] - X[:, 7] + 1)))
+    >>> model = SparseGeneralizedRegression(k=2, loss=NegativeBinomialLoss(theta=2.0)).fit(X, y)
+    >>> model.get_support(indices=True)
+    array([3, 7])
+    """
+
+
+@cross_validated(SparseGeneralizedRegression)
+@dataclass(eq=False, repr=False)
+class SparseGeneralizedRegressionCV(_Generalized, ChosenK):
+    """Regression with any loss of numbers whose ``k`` and ridge are cross-validated together."""

@@ -12,12 +12,7 @@ from sparsemodel.interfaces import DataFit, FloatArray
 from sparsemodel.losses import CoxLoss
 from sparsemodel.sklearn._base import Data, GivenK, SparseLinearModel, scoring_weights
 from sparsemodel.sklearn._chosen import ChosenK
-from sparsemodel.sklearn._docs import (
-    PARAMETERS_COX,
-    REGRESSOR,
-    cross_validated,
-    filled,
-)
+from sparsemodel.sklearn._docs import PARAMETERS_COX, cross_validated, estimator
 
 
 @dataclass(eq=False, repr=False)
@@ -127,30 +122,20 @@ def concordance(risk: FloatArray, y: FloatArray, weights: Any = None) -> float:
     return right / total if total > 0.0 else 0.5
 
 
-@filled(parameters=PARAMETERS_COX, attributes=REGRESSOR)
+@estimator(r"F(X w;\, y, c)", parameters=PARAMETERS_COX)
 @dataclass(eq=False, repr=False)
 class SparseCoxRegression(_Cox, GivenK):
-    r"""Proportional hazards (the Cox model) with at most ``k`` features.
+    """Proportional hazards (the Cox model) with at most ``k`` features.
 
-    Minimises minus the mean logarithm of the partial likelihood of times and events ``y`` (two
-    columns: the time, and 1 for an event or 0 for the end of observation; a third column numbers
+    ``F`` is minus the mean logarithm of the partial likelihood of times and events ``y``: two
+    columns, the time, and 1 for an event or 0 for the end of observation; a third column numbers
     the strata, which have baseline hazards of their own; or a structured array of an event and a
-    time, as scikit-survival has them),
-
-    .. math:: F(X w;\, y, c) + \tfrac{\lambda}2 \sum_j s_j^2 w_j^2
-              \quad\text{with}\quad \|w\|_0 \le k.
-
-    There is no intercept, because the baseline hazard absorbs it.
+    time, as scikit-survival has them. There is no intercept: the baseline hazard absorbs it.
 
     Parameters
     ----------
-    <parameters>
     ties : {"breslow", "efron"}, default="breslow"
         How events at the same time are compared; Efron's way is closer to the exact likelihood.
-
-    Attributes
-    ----------
-    <attributes>
 
     Examples
     --------

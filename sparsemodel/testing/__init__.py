@@ -4,7 +4,6 @@ Each suite runs without pytest and returns a :class:`Report` that names what was
 was refused. Nothing in the package imports this at run time.
 """
 
-from sparsemodel.testing import referee
 from sparsemodel.testing.backends import BACKEND_CHECKS, run_backend_suite
 from sparsemodel.testing.designs import DESIGN_CHECKS, run_design_suite
 from sparsemodel.testing.losses import LOSS_CHECKS, run_loss_suite
@@ -26,7 +25,6 @@ __all__ = [
     "Outcome",
     "Refusal",
     "Report",
-    "referee",
     "run_backend_suite",
     "run_checks",
     "run_design_suite",

@@ -33,6 +33,7 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
 )
 from sparsemodel.testing.laws.loss_laws import (
+    SCALES,
     check_closed_forms,
     check_convexity,
     check_curvature_bounds,
@@ -45,8 +46,11 @@ from sparsemodel.testing.laws.loss_laws import (
     check_quadratic,
     check_smoothing,
     check_weights,
+    expect,
+    near,
+    predictions,
+    weights,
 )
-from sparsemodel.testing.laws.loss_samples import SCALES, expect, near, predictions, weights
 from sparsemodel.testing.report import (
     CheckFailure,
     NamedCheck,

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 import sparsemodel as sm
-from sparsemodel.testing.referee import judge
+from tests.referee import judge
 
 RNG = np.random.default_rng(2)
 N, P, K, M = 15, 5, 2, 0.6

@@ -12,7 +12,7 @@ from sparsemodel.checker.__main__ import main
 from sparsemodel.checker.proof.arithmetic import Ball
 from sparsemodel.checker.proof.losses import cox_of, loss_of
 from sparsemodel.losses import CoxLoss, builtin_losses
-from sparsemodel.testing.referee.textbook_losses import LABELLED, SLOPES, VALUES, long, slope, total
+from tests.referee.textbook_losses import LABELLED, SLOPES, VALUES, long, slope, total
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 """The checker looks for slopes among all floats, up to where exponentials overflow."""

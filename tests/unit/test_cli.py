@@ -139,7 +139,7 @@ def test_several_classes_and_groups(data: Path, capsys: pytest.CaptureFixture) -
         ("solve data.csv --target kind --k 2 --loss squared", Exit.DATA, "--loss logistic"),
         ("precision data.csv --edges 2", Exit.DATA, "'kind[pos]' is a category"),
         ("solve data.csv --target y --drop kind --k 2 --loss logistic", Exit.DATA, "two classes"),
-        ("solve data.csv --target y --drop kind --k 2 --tau 0.1", Exit.USAGE, "--loss quantile"),
+        ("solve data.csv --target y --drop kind --k 2 --tau 0.1", Exit.USAGE, "or quantile"),
         ("solve data.csv --target y --loss gamma --k 2 --theta 2", Exit.USAGE, "negative-binomial"),
         ("solve data.csv --target y --drop kind --k 2 --always z", Exit.USAGE, "'z'"),
         ("solve data.csv --target y --drop kind --k 2 --backend nope", Exit.MISSING, "nope"),

@@ -27,7 +27,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics import best_units
 from sparsemodel.numerics.ksupport import ksupport_prox, ksupport_value
-from sparsemodel.testing.referee import RefereeError, judge
+from tests.referee import RefereeError, judge
 
 RNG = np.random.default_rng(7)
 N, P = 30, 8

@@ -14,7 +14,7 @@ import sparsemodel as sm
 from sparsemodel.certificates import verify
 from sparsemodel.designs import StepsDesign
 from sparsemodel.interfaces import ModelError
-from sparsemodel.testing.referee import judge
+from tests.referee import judge
 
 RNG = np.random.default_rng(8)
 N, P = 24, 6

@@ -14,7 +14,7 @@ from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, 
 from sparsemodel.checker.__main__ import main
 from sparsemodel.interfaces import Cardinality, ModelError, Order, UnsupportedProblemError
 from sparsemodel.numerics import best_units
-from sparsemodel.testing.referee import judge
+from tests.referee import judge
 
 M = 4
 PAIRS = np.array(list(combinations(range(M), 2)))

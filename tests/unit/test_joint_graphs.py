@@ -13,7 +13,7 @@ from sparsemodel.certificates.files.json_document import json_text, signed
 from sparsemodel.certificates.precision_matrices.ascent import Tasks
 from sparsemodel.certificates.precision_matrices.spectral_bounds import dual_value
 from sparsemodel.checker.__main__ import main as check
-from sparsemodel.testing.referee.feasible_matrices import newton
+from tests.referee.feasible_matrices import newton
 
 Case = tuple[list[Any], list[Any], list[float]]
 

@@ -16,7 +16,7 @@ from sparsemodel.checker.proof.arithmetic import Ball
 from sparsemodel.checker.proof.supports import Supports
 from sparsemodel.interfaces import Cardinality, Knapsack
 from sparsemodel.numerics import best_units
-from sparsemodel.testing.referee import judge
+from tests.referee import judge
 
 P, N = 9, 40
 ROWS, COLUMNS = np.arange(P) // 3, np.arange(P) % 3

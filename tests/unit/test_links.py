@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 import sparsemodel as sm
 from sparsemodel.certificates import Claim
 from sparsemodel.checker.__main__ import main
-from sparsemodel.testing.referee import judge
+from tests.referee import judge
 
 MEANS = {
     "identity": lambda u: u,

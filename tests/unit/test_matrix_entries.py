@@ -11,7 +11,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.designs import KroneckerDesign, as_design
 from sparsemodel.interfaces import ModelError
-from sparsemodel.testing.referee import judge
+from tests.referee import judge
 
 RNG = np.random.default_rng(5)
 N, P, M = 25, 4, 3

@@ -17,7 +17,7 @@ from sparsemodel.certificates.dual_bounds.witness import evaluate, from_point
 from sparsemodel.certificates.statements.certificate import Witness
 from sparsemodel.certificates.statements.numbers import constraints_of
 from sparsemodel.numerics import RegressionObjective
-from sparsemodel.testing.referee import judge
+from tests.referee import judge
 
 RNG = np.random.default_rng(5)
 P, N, K = 4, 10, 2

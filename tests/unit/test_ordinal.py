@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 import sparsemodel as sm
 from sparsemodel.certificates import Claim
-from sparsemodel.testing.referee import judge
+from tests.referee import judge
 
 RNG = np.random.default_rng(3)
 A = RNG.standard_normal((80, 5))

@@ -19,11 +19,11 @@ from sparsemodel.driver import LowerBound
 from sparsemodel.interfaces import Loss
 from sparsemodel.losses import CoxLoss, builtin_losses
 from sparsemodel.modelling.problem import Problem
-from sparsemodel.testing import referee
-from sparsemodel.testing.referee import objective
-from sparsemodel.testing.referee.search import rationals
-from sparsemodel.testing.referee.search.dense import make_dense
-from sparsemodel.testing.referee.textbook_losses import bend, is_known, long, moved, slope, total
+from tests import referee
+from tests.referee import objective
+from tests.referee.search import rationals
+from tests.referee.search.dense import make_dense
+from tests.referee.textbook_losses import bend, is_known, long, moved, slope, total
 
 PARAMETERS = {"tau": 0.8, "theta": 2.5, "power": 1.3, "delta": 0.7, "epsilon": 0.3}
 LOSSES = {

@@ -12,7 +12,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import Claim, certify, verify
 from sparsemodel.numerics import as_sequence, best_segments
-from sparsemodel.testing.referee import judge
+from tests.referee import judge
 
 RNG = np.random.default_rng(12)
 N = 300

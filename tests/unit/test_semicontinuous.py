@@ -12,7 +12,7 @@ import sparsemodel as sm
 from sparsemodel.certificates import Claim, verify
 from sparsemodel.checker.__main__ import main
 from sparsemodel.interfaces import CertificateError, InfeasibleError, ModelError
-from sparsemodel.testing.referee import RefereeError, judge
+from tests.referee import RefereeError, judge
 
 N, P, RIDGE = 25, 6, 0.05
 

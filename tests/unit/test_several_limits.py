@@ -17,7 +17,7 @@ from sparsemodel.certificates.proving.node import IN, OUT, Minorant, decide
 from sparsemodel.checker.__main__ import main
 from sparsemodel.interfaces import Cardinality, Layer, ModelError, UnsupportedProblemError
 from sparsemodel.numerics import best_units, project
-from sparsemodel.testing.referee import judge
+from tests.referee import judge
 
 RNG = np.random.default_rng(3)
 N, P = 30, 9

@@ -32,7 +32,7 @@ from sparsemodel.sklearn import (
     SparseQuantileRegression,
 )
 from sparsemodel.sklearn._chosen import between, usual_ks
-from sparsemodel.sklearn._docs import PARAMETERS, REGRESSOR, cross_validated, filled
+from sparsemodel.sklearn._docs import cross_validated, estimator
 
 # Few candidates are quick, and the truth is often the last of them.
 pytestmark = pytest.mark.filterwarnings("ignore:cross-validation chooses:UserWarning")
@@ -358,20 +358,18 @@ def test_graphs_are_scored_in_parallel_alike() -> None:
 
 def test_docstrings_are_completed_however_they_are_indented() -> None:
     """From 3.13 on Python takes the indentation out when it compiles."""
-    parts = {"parameters": PARAMETERS, "attributes": REGRESSOR}
-    flat = (
-        "Fit.\n\nParameters\n----------\n<parameters>\n\nAttributes\n----------\n<attributes>\n"
-        "\nExamples\n--------\n>>> 1\n1"
-    )
+    flat = "Fit.\n\nParameters\n----------\nown : int\n    More.\n\nExamples\n--------\n>>> 1\n1"
     texts = []
     for text in (flat, flat.replace("\n", "\n    ")):
-        given = filled(**parts)(type("Given", (), {"__doc__": text}))
+        given = estimator("u_i")(type("Given", (), {"__doc__": text}))
         chosen = cross_validated(given)(type("GivenCV", (), {"__doc__": "Fit too.\n\nExamples\n"}))
         texts.append((given.__doc__, chosen.__doc__))
     assert texts[0] == texts[1]
     assert "\nk : int" in (texts[0][0] or "")
     assert "\ncoef_ : ndarray" in (texts[0][0] or "")
+    assert "\nown : int" in (texts[0][0] or "")
     assert "\nks : array-like" in (texts[0][1] or "")
+    assert "\nown : int" in (texts[0][1] or "")
     assert "\nk : int" not in (texts[0][1] or "")
 
 

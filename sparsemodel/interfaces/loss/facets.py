@@ -81,6 +81,9 @@ class Affine(Quadratic):
 class OfDifference:
     r"""Facet: :math:`\ell(u; y) = \rho(u - y)`, so predictions and target may move together."""
 
+    even: ClassVar[bool] = False
+    r"""Whether :math:`\rho(-r) = \rho(r)`: a residual may then have either sign."""
+
 
 class OfResidual(OfDifference):
     r"""Facet: :math:`\ell(u; y) = \rho(u - y)` with :math:`\rho(0) = 0`, positive elsewhere."""

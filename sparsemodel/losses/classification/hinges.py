@@ -9,24 +9,35 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from sparsemodel.interfaces import Curved, FloatArray, Loss, Piecewise, Smoothable
-from sparsemodel.losses.parts.intervals import within
-from sparsemodel.losses.parts.parameters import positive
-from sparsemodel.losses.parts.shared import OfTwoClasses
+from sparsemodel.losses.parts import OfTwoClasses, positive, within
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class HingeLoss(Piecewise, Smoothable, OfTwoClasses):
-    r"""Hinge loss :math:`\ell(u; y) = \max(0, 1 - y u)` for labels :math:`y = \pm 1`.
+    r"""The hinge loss :math:`\ell(u; y) = \max(0, 1 - y u)` for labels :math:`y = \pm 1`.
+
+    With a ridge this is a support vector machine.
 
     * Conjugate: :math:`\ell^*(a; y) = a y` for :math:`a y \in [-1, 0]`.
-    * Not smooth, not strongly convex. At the kink the subgradient 0 is returned.
+    * Neither smooth nor strongly convex: it is solved by a sequence of smoothed problems and
+      exactly on the support, as ``explain()`` says. At the kink the subgradient is 0.
     * ``smoothed(mu)`` is ``SmoothedHingeLoss(mu)``, at most ``mu / 2`` below.
+
+    References
+    ----------
+    Cortes and Vapnik, *Support-vector networks*, Machine Learning 20 (1995).
 
     Examples
     --------
-    >>> import numpy as np
-    >>> HingeLoss().value(np.array([0.0, 3.0, 3.0]), np.array([1.0, 1.0, -1.0]))
+    >>> import numpy as np, sparsemodel as sm
+    >>> A = np.array([[2.0, 0.1], [-1.0, 0.2], [3.0, 0.3]])
+    >>> w = sm.Variable(2, name="w")
+    >>> loss = sm.hinge_loss(A @ w, ["ill", "well", "ill"])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [0]
+    >>> loss.loss.value(np.array([0.0, 3.0, 3.0]), np.array([1.0, 1.0, -1.0]))
     array([1., 0., 4.])
     """
 
@@ -57,7 +68,7 @@ class HingeLoss(Piecewise, Smoothable, OfTwoClasses):
 @final
 @dataclass(frozen=True, slots=True)
 class SmoothedHingeLoss(Curved, Piecewise, OfTwoClasses):
-    r"""Hinge loss with a parabola of width ``gamma`` in place of the kink,
+    r"""The hinge loss of labels :math:`y = \pm 1` with a parabola of width ``gamma`` for its kink,
 
     .. math:: \ell(u; y) = \begin{cases} 0 & y u \ge 1 \\
               (1 - y u)^2 / (2 \gamma) & 1 - \gamma \le y u \le 1 \\
@@ -65,7 +76,7 @@ class SmoothedHingeLoss(Curved, Piecewise, OfTwoClasses):
 
     * Conjugate: :math:`\ell^*(a; y) = a y + \tfrac{\gamma}{2} a^2` for :math:`a y \in [-1, 0]`.
     * :math:`1/\gamma`-smooth, not strongly convex. The second derivative is the generalised one:
-      :math:`1/\gamma` on the parabola (its ends included), 0 beside it.
+      :math:`1/\gamma` on the parabola (its ends included), 0 elsewhere.
 
     Parameters
     ----------
@@ -79,8 +90,14 @@ class SmoothedHingeLoss(Curved, Piecewise, OfTwoClasses):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> SmoothedHingeLoss(gamma=1.0).value(np.array([2.0, 0.5, -1.0]), np.ones(3))
+    >>> import numpy as np, sparsemodel as sm
+    >>> A = np.array([[2.0, 0.1], [-1.0, 0.2], [3.0, 0.3]])
+    >>> w = sm.Variable(2, name="w")
+    >>> loss = sm.smoothed_hinge_loss(A @ w, ["ill", "well", "ill"])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [0]
+    >>> loss.loss.value(np.array([2.0, 0.5, -1.0]), np.ones(3))
     array([0.   , 0.125, 1.5  ])
     """
 
@@ -126,7 +143,7 @@ class SmoothedHingeLoss(Curved, Piecewise, OfTwoClasses):
 @final
 @dataclass(frozen=True, slots=True)
 class SquaredHingeLoss(Curved, OfTwoClasses):
-    r"""Squared hinge loss :math:`\ell(u; y) = \tfrac12 \max(0, 1 - y u)^2`, :math:`y = \pm 1`.
+    r"""The squared hinge loss :math:`\ell(u; y) = \tfrac12 \max(0, 1 - y u)^2`, :math:`y = \pm 1`.
 
     * Conjugate: :math:`\ell^*(a; y) = a y + \tfrac12 a^2` for :math:`a y \le 0`.
     * 1-smooth, not strongly convex. The second derivative is the generalised one: 1 where
@@ -134,8 +151,14 @@ class SquaredHingeLoss(Curved, OfTwoClasses):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> SquaredHingeLoss().value(np.array([2.0, 0.0, -1.0]), np.ones(3))
+    >>> import numpy as np, sparsemodel as sm
+    >>> A = np.array([[2.0, 0.1], [-1.0, 0.2], [3.0, 0.3]])
+    >>> w = sm.Variable(2, name="w")
+    >>> loss = sm.squared_hinge_loss(A @ w, ["ill", "well", "ill"])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [0]
+    >>> loss.loss.value(np.array([2.0, 0.0, -1.0]), np.ones(3))
     array([0. , 0.5, 2. ])
     """
 

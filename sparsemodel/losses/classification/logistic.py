@@ -8,28 +8,31 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from sparsemodel.interfaces import Curved, FloatArray, Likelihood
-from sparsemodel.losses.parts.entropy import entropy
-from sparsemodel.losses.parts.exponential import chance
-from sparsemodel.losses.parts.shared import OfTwoClasses
+from sparsemodel.losses.parts import OfTwoClasses, chance, entropy
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class LogisticLoss(Curved, Likelihood, OfTwoClasses):
-    r"""Logistic loss :math:`\ell(u; y) = \log(1 + e^{-y u})` for labels :math:`y = \pm 1`.
+    r"""The logistic loss :math:`\ell(u; y) = \log(1 + e^{-y u})` for labels :math:`y = \pm 1`.
 
-    It is the negative log-likelihood of a label whose log-odds are ``u``, in nats.
+    It is the negative log-likelihood of a label whose log-odds are ``u``, in nats. Without a ridge
+    the minimum is not attained on separable data.
 
     * Conjugate: :math:`\ell^*(a; y) = s \log s + (1 - s) \log(1 - s)` with :math:`s = -a y`,
       for :math:`s \in [0, 1]`.
     * 1/4-smooth; strongly convex on bounded sets only.
 
-    Targets coded 0/1 are recoded by :meth:`check_target`.
-
     Examples
     --------
-    >>> import numpy as np
-    >>> LogisticLoss().value(np.array([0.0, 1000.0]), np.array([1.0, -1.0])).round(4)
+    >>> import numpy as np, sparsemodel as sm
+    >>> A = np.array([[2.0, 0.1], [-1.0, 0.2], [3.0, 0.3]])
+    >>> w = sm.Variable(2, name="w")
+    >>> loss = sm.logistic_loss(A @ w, ["ill", "well", "ill"])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [0]
+    >>> loss.loss.value(np.array([0.0, 1000.0]), np.array([1.0, -1.0])).round(4)
     array([6.931e-01, 1.000e+03])
     """
 

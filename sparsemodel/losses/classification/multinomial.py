@@ -19,8 +19,7 @@ from sparsemodel.interfaces import (
     TargetKind,
     TwiceDifferentiable,
 )
-from sparsemodel.losses.parts.entropy import entropy
-from sparsemodel.losses.parts.targets import first_bad, vector
+from sparsemodel.losses.parts import entropy, first_bad, vector
 
 _SUM_TOLERANCE = 8.0 * float(np.finfo(np.float64).eps)
 """Rounding allowed per column when asking whether a row sums to one."""
@@ -32,11 +31,13 @@ _MODERATE = 50.0
 @final
 @dataclass(frozen=True, slots=True)
 class MultinomialLoss(TwiceDifferentiable, SimplexConjugable, Likelihood, CvxModelled, Loss):
-    r"""Multinomial loss :math:`\ell(u; y) = \log \sum_j e^{u_j} - u_y`.
+    r"""The multinomial (softmax) loss :math:`\ell(u; y) = \log \sum_j e^{u_j} - u_y`.
 
-    The prediction is a row ``u`` of ``m`` numbers (the variable is a matrix with ``m`` columns),
-    the target a class ``y`` in ``0 .. m-1``; it is the negative log-likelihood in nats. Adding
-    a constant to a row changes nothing, so that without ridge the minimiser is not unique.
+    The variable is a matrix with one column per class, ``W = sm.Variable((p, m))``, and an
+    intercept a row of it, ``c = sm.Variable(m)``; ``card(W, axis=1) <= k`` counts rows (features).
+    A prediction is a row ``u`` of ``A @ W + c``, the target a class ``y`` in ``0 .. m-1``; the loss
+    is the negative log-likelihood in nats. Adding a constant to a row changes nothing, so that
+    without ridge the minimiser is not unique.
 
     * Conjugate, with :math:`s = a + e_y`: :math:`\ell^*(a; y) = \sum_j s_j \log s_j` for ``s`` in
       the unit simplex (the sum is checked up to rounding).
@@ -47,7 +48,7 @@ class MultinomialLoss(TwiceDifferentiable, SimplexConjugable, Likelihood, CvxMod
     Parameters
     ----------
     classes
-        ``m``; None takes it from the target. Give it when some classes may be absent.
+        ``m``, where some classes may be absent from the target; None counts those that are there.
 
     References
     ----------
@@ -55,9 +56,14 @@ class MultinomialLoss(TwiceDifferentiable, SimplexConjugable, Likelihood, CvxMod
 
     Examples
     --------
-    >>> import numpy as np
-    >>> MultinomialLoss().value(np.array([[0.0, 0.0], [1000.0, 0.0]]), np.array([1.0, 0.0]))
-    array([0.69314718, 0.        ])
+    >>> import numpy as np, sparsemodel as sm
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.standard_normal((90, 6))
+    >>> kinds = np.argmax(A[:, :3] + 0.1 * rng.standard_normal((90, 3)), axis=1)
+    >>> W, c = sm.Variable((6, 3), name="W"), sm.Variable(3, name="c")
+    >>> goal = sm.minimize(sm.multinomial_loss(A @ W + c, kinds) + sm.ridge(W, 0.01))
+    >>> sm.Problem(goal, sm.card(W, axis=1) <= 3).solve().support
+    array([0, 1, 2])
     """
 
     name: ClassVar[str] = "multinomial_loss"

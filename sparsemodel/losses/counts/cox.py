@@ -18,7 +18,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.interfaces.numeric import described, is_one_of
 from sparsemodel.losses.counts.risk_sets import LOGS, PLAIN, RiskSets, risk_sets
-from sparsemodel.losses.parts.targets import first_bad
+from sparsemodel.losses.parts import first_bad
 
 _SAFE_RANGE = 500.0
 """Range of log hazards within which sums of hazards and their inverses stay in floating point."""
@@ -27,7 +27,7 @@ _SAFE_RANGE = 500.0
 @final
 @dataclass(frozen=True, slots=True)
 class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
-    r"""Negative log partial likelihood of the Cox model, with ties after Breslow,
+    r"""The negative log partial likelihood of the Cox model, with ties after Breslow,
 
     .. math:: F(u; y, c) = \sum_{i : \delta_i = 1} c_i \Big( \log \sum_{j : t_j \ge t_i}
               \hat c_j e^{u_j} - u_i \Big), \qquad \hat c = n c / \textstyle\sum_j c_j ,
@@ -39,13 +39,15 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
               - \frac{l}{d} \sum_{j \in D} \hat c_j e^{u_j} \Big) .
 
     The target has two columns, the time :math:`t \ge 0` of the event or of the censoring, and
-    :math:`\delta`, 1 for an event and 0 for censoring: ``np.column_stack([time, event])``. A third
-    column numbers strata: only observations of the same stratum are at risk together.
+    :math:`\delta`, 1 for an event and 0 for censoring: ``np.column_stack([time, event])``. An
+    optional third column has numbers of strata (hospitals, for example): every stratum has its own
+    baseline hazard, and only its own observations are at risk together. An intercept changes
+    nothing and must be left out.
 
-    Equal weights give the textbook formula times the weight (the sum, or the mean over all
-    observations). The weights inside the logarithm are scaled to mean one, so that ``F`` is
-    proportional to ``c``. After Breslow a weight of 2 acts as two equal observations, up to a
-    constant; after Efron these would be a tie.
+    Equal weights give the textbook formula times the weight: the sum, or the mean over all
+    observations, censored ones included. The weights inside the logarithm are scaled to mean one,
+    so that ``F`` is proportional to ``c``. After Breslow a weight of 2 acts as two equal
+    observations, up to a constant; after Efron these would be a tie.
 
     * Observations are coupled: there is no conjugate of single losses. Bounds are tangents at
       predictions ``z``: with the softmax of ``z`` over the risk set of an event as :math:`\alpha`,
@@ -62,7 +64,8 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
     Parameters
     ----------
     ties
-        ``"breslow"`` or ``"efron"``, which is closer to the exact likelihood where ties are many.
+        How events at the same time are treated: ``"breslow"``, or ``"efron"``, which is closer to
+        the exact likelihood if there are many ties.
 
     References
     ----------
@@ -73,9 +76,14 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.cox_loss(np.eye(3) @ w, [[5.0, 1], [3.0, 0], [1.0, 1]])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
     >>> target = np.array([[1.0, 1.0], [2.0, 0.0], [3.0, 1.0]])
-    >>> round(CoxLoss().total(np.zeros(3), target, np.ones(3)), 6)  # log 3 + log 1
+    >>> round(loss.loss.total(np.zeros(3), target, np.ones(3)), 6)  # log 3 + log 1
     1.098612
     """
 

@@ -16,9 +16,7 @@ from sparsemodel.interfaces import (
     Likelihood,
     Loss,
 )
-from sparsemodel.losses.parts.entropy import entropy
-from sparsemodel.losses.parts.exponential import LIMIT, exponential, exponential_slope
-from sparsemodel.losses.parts.targets import amounts
+from sparsemodel.losses.parts import LIMIT, amounts, entropy, exponential, exponential_slope
 
 
 class OfAmounts(Likelihood):
@@ -61,23 +59,32 @@ class OfAmounts(Likelihood):
 @final
 @dataclass(frozen=True, slots=True)
 class GammaLoss(OfAmounts, Curved, IntervalConjugable, CvxModelled, Loss):
-    r"""Gamma loss with the log link, :math:`\ell(u; y) = y e^{-u} + u` for :math:`y > 0`.
+    r"""The gamma loss :math:`\ell(u; y) = y e^{-u} + u` for :math:`y > 0`.
 
-    It is the negative log-likelihood of a gamma variable with mean :math:`e^u`, divided by its
-    shape parameter, without the terms that do not depend on ``u``.
+    For positive targets of mean :math:`\mu = e^u` and a standard deviation proportional to it. It
+    is the negative log-likelihood of a gamma variable, divided by its shape parameter, without the
+    terms that do not depend on ``u``.
 
     * Conjugate, with :math:`s = 1 - a`: :math:`\ell^*(a; y) = s \log s - s \log y - s` for
       :math:`s \ge 0`.
     * Neither smooth nor strongly convex (both on bounded sets only).
     * Infimum of one observation: :math:`1 + \log y`.
+    * Below :math:`u = -300` the exponential goes on along its tangent, so that a bad step gives a
+      huge number instead of an overflow.
 
-    Below :math:`u = -300` the exponential goes on along its tangent, so that a bad step gives a
-    huge number instead of an overflow.
+    References
+    ----------
+    McCullagh and Nelder, *Generalized linear models* (1989).
 
     Examples
     --------
-    >>> import numpy as np
-    >>> GammaLoss().value(np.array([0.0, np.log(2.0)]), np.array([1.0, 2.0])).round(4)
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.gamma_loss(np.eye(3) @ w, [1.2, 0.9, 7.0])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
+    >>> loss.loss.value(np.array([0.0, np.log(2.0)]), np.array([1.0, 2.0])).round(4)
     array([1.    , 1.6931])
     """
 

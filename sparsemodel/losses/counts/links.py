@@ -20,7 +20,7 @@ from sparsemodel.interfaces import (
     Loss,
 )
 from sparsemodel.losses.counts.gamma import OfAmounts
-from sparsemodel.losses.parts.targets import amounts, counts
+from sparsemodel.losses.parts import amounts, counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,18 +174,19 @@ class _OfCounts(_Linked, Likelihood):
 @final
 @dataclass(frozen=True, slots=True)
 class PoissonIdentityLoss(_OfCounts):
-    r"""Poisson loss with the identity link, :math:`\ell(u; y) = u - y \log u` for :math:`u > 0`.
+    r"""The Poisson loss with identity link, :math:`\ell(u; y) = u - y \log u` for :math:`u > 0`.
 
     It is the negative log-likelihood of a count :math:`y \ge 0` whose mean is ``u``, without
-    :math:`\log y!`: what is counted adds up (channels, sources, background). Of counts of zero it
-    is ``u``; where nothing else keeps their means from being negative, a constraint must.
+    :math:`\log y!`: what is counted adds up (channels, sources, background). Predictions must be
+    positive; include a constant, or coefficients that make them so. The loss does not enforce this
+    at counts of zero, where it is ``u`` for every ``u``; if necessary add the constraint
+    ``A[y == 0] @ w >= 0``.
 
     * Conjugate: :math:`\ell^*(a; y) = y \log \frac{y}{1 - a} - y` for :math:`a < 1`.
     * Neither smooth nor strongly convex (both on bounded sets only).
     * Infimum of one observation: :math:`y - y \log y`.
-
-    Below :math:`u = 10^{-6} y` it goes on along its parabola, so that a bad step gives a huge
-    number; solutions there are refused.
+    * Below :math:`u = 10^{-6} y` it goes on along its parabola, so that a bad step gives a huge
+      number; solutions there are refused.
 
     Examples
     --------
@@ -203,18 +204,19 @@ class PoissonIdentityLoss(_OfCounts):
 @final
 @dataclass(frozen=True, slots=True)
 class PoissonSqrtLoss(_OfCounts):
-    r"""Poisson loss with the root link, :math:`\ell(u; y) = u^2 - 2 y \log u` for :math:`u > 0`.
+    r"""The Poisson loss with root link, :math:`\ell(u; y) = u^2 - 2 y \log u` for :math:`u > 0`.
 
     It is the negative log-likelihood of a count :math:`y \ge 0` whose mean is :math:`u^2`, without
-    :math:`\log y!`; of counts of zero it is :math:`u^2` for every ``u``.
+    :math:`\log y!`. Predictions must be positive; include a constant, or coefficients that make
+    them so. The loss does not enforce this at counts of zero, where it is :math:`u^2` for every
+    ``u``; if necessary add the constraint ``A[y == 0] @ w >= 0``.
 
     * Conjugate: :math:`\ell^*(a; y) = a v - \ell(v; y)` with
       :math:`v = \tfrac14 (a + \sqrt{a^2 + 16 y})`, for every ``a``.
     * Not smooth; 2-strongly convex.
     * Infimum of one observation: :math:`y - y \log y`.
-
-    Below :math:`u = 10^{-6} \sqrt y` it goes on along its parabola, so that a bad step gives a
-    huge number; solutions there are refused.
+    * Below :math:`u = 10^{-6} \sqrt y` it goes on along its parabola, so that a bad step gives a
+      huge number; solutions there are refused.
 
     Examples
     --------
@@ -239,18 +241,18 @@ class PoissonSqrtLoss(_OfCounts):
 @final
 @dataclass(frozen=True, slots=True)
 class GammaInverseLoss(OfAmounts, _Linked):
-    r"""Gamma loss with the inverse link, :math:`\ell(u; y) = y u - \log u` for :math:`u > 0`.
+    r"""The gamma loss with the inverse link, :math:`\ell(u; y) = y u - \log u` for :math:`u > 0`.
 
     It is the negative log-likelihood of a gamma variable with mean :math:`1 / u` (its canonical
     link), divided by its shape parameter, without the terms that do not depend on ``u``: for
-    :math:`y > 0` that are times or costs of something whose rates add up.
+    :math:`y > 0` that are times or costs of something whose rates add up. Predictions must be
+    positive; include a constant, or coefficients that make them so.
 
     * Conjugate: :math:`\ell^*(a; y) = -1 - \log(y - a)` for :math:`a < y`.
     * Neither smooth nor strongly convex (both on bounded sets only).
     * Infimum of one observation: :math:`1 + \log y`.
-
-    Below :math:`u = 10^{-9} / y` it goes on along its parabola, so that a bad step gives a huge
-    number; solutions there are refused.
+    * Below :math:`u = 10^{-9} / y` it goes on along its parabola, so that a bad step gives a huge
+      number; solutions there are refused.
 
     Examples
     --------
@@ -272,23 +274,34 @@ class GammaInverseLoss(OfAmounts, _Linked):
 @final
 @dataclass(frozen=True, slots=True)
 class InverseGaussianLoss(_Linked, Likelihood):
-    r"""Inverse Gaussian loss, :math:`\ell(u; y) = \frac12 y u - \sqrt u` for :math:`u > 0`.
+    r"""The inverse Gaussian loss, :math:`\ell(u; y) = \frac12 y u - \sqrt u` for :math:`u > 0`.
 
-    It is the negative log-likelihood of an inverse Gaussian variable with mean
-    :math:`1 / \sqrt u` (its canonical link), divided by its shape parameter, without the terms that
-    do not depend on ``u``: for :math:`y > 0` whose variance grows with the cube of the mean.
+    For positive targets of mean :math:`\mu = 1/\sqrt u` (the canonical link, :math:`u = 1/\mu^2`)
+    and a variance proportional to :math:`\mu^3`, for example first passage times. It is the
+    negative log-likelihood, divided by the shape parameter, without the terms that do not depend on
+    ``u``. Predictions must be positive; include a constant, or coefficients that make them so. With
+    :math:`\mu = e^u` the loss is not convex. With :math:`\mu = 1/u` it is, up to a constant, a
+    weighted squared loss, ``sm.squared_loss(A @ w + c, 1 / y, weights=y)``.
 
     * Conjugate: :math:`\ell^*(a; y) = \frac{1}{2 y - 4 a}` for :math:`a < y / 2`.
     * Neither smooth nor strongly convex (both on bounded sets only).
     * Infimum of one observation: :math:`-1 / (2 y)`.
+    * Below :math:`u = 10^{-12} / y^2` it goes on along its parabola, so that a bad step gives a
+      huge number; solutions there are refused.
 
-    Below :math:`u = 10^{-12} / y^2` it goes on along its parabola, so that a bad step gives a huge
-    number; solutions there are refused.
+    References
+    ----------
+    McCullagh and Nelder, *Generalized linear models* (1989).
 
     Examples
     --------
-    >>> import numpy as np
-    >>> InverseGaussianLoss().value(np.array([1.0, 0.25]), np.array([1.0, 2.0]))
+    >>> import numpy as np, sparsemodel as sm
+    >>> w, c = sm.Variable(3, name="w"), sm.Variable(name="c")
+    >>> loss = sm.inverse_gaussian_loss(np.eye(3) @ w + c, [1.2, 0.9, 0.3])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
+    >>> loss.loss.value(np.array([1.0, 0.25]), np.array([1.0, 2.0]))
     array([-0.5 , -0.25])
     """
 

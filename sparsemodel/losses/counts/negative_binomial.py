@@ -17,10 +17,7 @@ from sparsemodel.interfaces import (
     Likelihood,
     Loss,
 )
-from sparsemodel.losses.parts.entropy import entropy
-from sparsemodel.losses.parts.exponential import chance
-from sparsemodel.losses.parts.parameters import positive
-from sparsemodel.losses.parts.targets import counts
+from sparsemodel.losses.parts import chance, counts, entropy, positive
 
 _LARGEST = 1e100
 
@@ -28,14 +25,14 @@ _LARGEST = 1e100
 @final
 @dataclass(frozen=True, slots=True)
 class NegativeBinomialLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
-    r"""Negative binomial loss for counts of mean :math:`\mu = e^u` and variance
-    :math:`\mu + \mu^2/\theta`,
+    r"""The negative binomial loss,
 
     .. math:: \ell(u; y) = (y + \theta) \log\left(1 + e^u/\theta\right) - y u , \qquad y \ge 0 .
 
-    It is the negative log-likelihood, without the terms that do not depend on ``u``; for
-    :math:`\theta \to \infty` the Poisson loss. Exposures enter as the offset ``log(exposure)`` of
-    the prediction.
+    For counts of mean :math:`\mu = e^u` that vary more than Poisson's, with variance
+    :math:`\mu + \mu^2/\theta`. It is the negative log-likelihood, without the terms that do not
+    depend on ``u``; for :math:`\theta \to \infty` the Poisson loss. Exposures enter as an offset of
+    the prediction, ``A @ w + c + np.log(exposure)``.
 
     * Conjugate, with :math:`s = a + y` and :math:`t = \theta - a`, both not negative:
       :math:`\ell^*(a; y) = s \log \frac{\theta s}{\theta + y} + t \log \frac{t}{\theta + y}`.
@@ -45,8 +42,8 @@ class NegativeBinomialLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, 
     Parameters
     ----------
     theta
-        How closely counts keep to a Poisson distribution, positive, at most 1e100; its inverse is
-        known as the dispersion :math:`\alpha`.
+        How closely counts keep to a Poisson distribution: a positive number, at most 1e100, which
+        is not estimated. Its inverse is known as the dispersion :math:`\alpha`.
 
     References
     ----------
@@ -54,8 +51,13 @@ class NegativeBinomialLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, 
 
     Examples
     --------
-    >>> import numpy as np
-    >>> NegativeBinomialLoss(theta=1.0).value(np.zeros(2), np.array([0.0, 2.0])).round(4)
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.negative_binomial_loss(np.eye(3) @ w, [1, 0, 7], theta=1.0)
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
+    >>> loss.loss.value(np.zeros(2), np.array([0.0, 2.0])).round(4)
     array([0.6931, 2.0794])
     """
 

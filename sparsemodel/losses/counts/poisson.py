@@ -15,31 +15,37 @@ from sparsemodel.interfaces import (
     Likelihood,
     Loss,
 )
-from sparsemodel.losses.parts.entropy import entropy
-from sparsemodel.losses.parts.exponential import LIMIT, exponential, exponential_slope
-from sparsemodel.losses.parts.targets import counts
+from sparsemodel.losses.parts import LIMIT, counts, entropy, exponential, exponential_slope
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class PoissonLoss(Curved, IntervalConjugable, Likelihood, CvxModelled, Loss):
-    r"""Poisson loss :math:`\ell(u; y) = e^u - y u` for counts :math:`y \ge 0`.
+    r"""The Poisson loss :math:`\ell(u; y) = e^u - y u` for counts :math:`y \ge 0`.
 
     It is the negative log-likelihood of a count whose mean is :math:`e^u`, without
-    :math:`\log y!`. The target need not be whole numbers. Exposures enter as the offset
-    ``log(exposure)`` of the prediction.
+    :math:`\log y!`. The target need not be whole numbers. Exposures enter as an offset of the
+    prediction, ``A @ w + c + np.log(exposure)``.
 
     * Conjugate: :math:`\ell^*(a; y) = (a + y) \log(a + y) - (a + y)` for :math:`a + y \ge 0`.
     * Neither smooth nor strongly convex (both on bounded sets only).
     * Infimum of one observation: :math:`y - y \log y`.
+    * Beyond :math:`u = 300` the exponential goes on along its tangent, so that a bad step gives a
+      huge number instead of an overflow.
 
-    Beyond :math:`u = 300` the exponential goes on along its tangent, so that a bad step gives a
-    huge number instead of an overflow.
+    References
+    ----------
+    McCullagh and Nelder, *Generalized linear models* (1989).
 
     Examples
     --------
-    >>> import numpy as np
-    >>> PoissonLoss().value(np.array([0.0, np.log(2.0)]), np.array([0.0, 2.0])).round(4)
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.poisson_loss(np.eye(3) @ w, [1, 0, 7])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
+    >>> loss.loss.value(np.array([0.0, np.log(2.0)]), np.array([0.0, 2.0])).round(4)
     array([1.    , 0.6137])
     """
 

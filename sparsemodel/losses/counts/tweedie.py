@@ -15,23 +15,21 @@ from sparsemodel.interfaces import (
     IntervalConjugable,
     Loss,
 )
-from sparsemodel.losses.parts.entropy import entropy
-from sparsemodel.losses.parts.exponential import LIMIT, exponential, exponential_slope
-from sparsemodel.losses.parts.parameters import real
-from sparsemodel.losses.parts.targets import counts
+from sparsemodel.losses.parts import LIMIT, counts, entropy, exponential, exponential_slope, real
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class TweedieLoss(Curved, IntervalConjugable, CvxModelled, Loss):
-    r"""Tweedie loss with the log link, for amounts of which many are zero (rain, claims),
+    r"""The Tweedie loss with the log link,
 
     .. math:: \ell(u; y) = \frac{y\, e^{-(p - 1) u}}{p - 1} + \frac{e^{(2 - p) u}}{2 - p},
               \qquad y \ge 0,\ 1 < p < 2 .
 
-    It is half the deviance of a variable with mean :math:`\mu = e^u` and a variance proportional
-    to :math:`\mu^p`, without the terms that do not depend on ``u``. The density itself has no
-    closed form: there are no information criteria.
+    For amounts of mean :math:`\mu = e^u` and a variance proportional to :math:`\mu^p`, with many
+    zeros and a wide spread of positive values: rainfall, insurance claims. It is half the deviance,
+    without the terms that do not depend on ``u``. The density itself has no closed form: there are
+    no information criteria.
 
     * Conjugate: :math:`\ell^*(a; y) = a v - \ell(v; y)` at the root ``v`` of
       :math:`e^{(2 - p) v} - y\, e^{-(p - 1) v} = a`, for every ``a`` where :math:`y > 0` and for
@@ -39,14 +37,13 @@ class TweedieLoss(Curved, IntervalConjugable, CvxModelled, Loss):
       error of it enters squared.
     * Neither smooth nor strongly convex (both on bounded sets only).
     * Infimum of one observation: :math:`y^{2 - p} / ((p - 1)(2 - p))`.
-
-    Exponentials go on along their tangents where they exceed :math:`e^{300}`, so that a bad step
-    gives a huge number instead of an overflow.
+    * Exponentials go on along their tangents where they exceed :math:`e^{300}`, so that a bad step
+      gives a huge number instead of an overflow.
 
     Parameters
     ----------
     power
-        ``p`` above, strictly between 1 (use the Poisson loss) and 2 (the gamma loss).
+        The power ``p`` of the mean, strictly between 1 (the Poisson loss) and 2 (the gamma loss).
 
     References
     ----------
@@ -54,8 +51,13 @@ class TweedieLoss(Curved, IntervalConjugable, CvxModelled, Loss):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> TweedieLoss(power=1.5).value(np.array([0.0, np.log(4.0)]), np.array([0.0, 4.0]))
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.tweedie_loss(np.eye(3) @ w, [1.2, 0.9, 7.0], power=1.5)
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
+    >>> loss.loss.value(np.array([0.0, np.log(4.0)]), np.array([0.0, 4.0]))
     array([2., 8.])
     """
 

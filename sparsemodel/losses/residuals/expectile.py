@@ -13,19 +13,19 @@ from sparsemodel.interfaces import (
     Likelihood,
     OfResidual,
 )
-from sparsemodel.losses.parts.parameters import level
-from sparsemodel.losses.parts.shared import OfNumbers
+from sparsemodel.losses.parts import OfNumbers, level
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ExpectileLoss(OfResidual, Curved, Likelihood, OfNumbers):
-    r"""Expectile loss, squares that count differently on the two sides,
+    r"""The expectile loss, squares that count differently on the two sides,
 
     .. math:: \ell(u; y) = \tau \max(y - u, 0)^2 + (1 - \tau) \max(u - y, 0)^2 .
 
-    It is to the mean what the quantile loss is to the median. As a likelihood it is that of an
-    asymmetric normal variable whose scale is estimated.
+    Its minimiser predicts the expectile of level ``tau``: a mean in which what lies above counts
+    :math:`\tau / (1 - \tau)` times. It is to the mean what the quantile loss is to the median. As a
+    likelihood it is that of an asymmetric normal variable whose scale is estimated.
 
     * Conjugate: :math:`\ell^*(a; y) = a y + a^2 / (4 \omega)` on the whole line, with
       :math:`\omega = \tau` for :math:`a < 0` and :math:`1 - \tau` for :math:`a > 0`.
@@ -35,7 +35,7 @@ class ExpectileLoss(OfResidual, Curved, Likelihood, OfNumbers):
     Parameters
     ----------
     tau
-        Level of the expectile, strictly between 0 and 1; 0.5 is the squared loss.
+        Level, strictly between 0 and 1; 0.5 is the squared loss.
 
     References
     ----------
@@ -45,9 +45,14 @@ class ExpectileLoss(OfResidual, Curved, Likelihood, OfNumbers):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> ExpectileLoss(tau=0.75).value(np.array([-2.0, 2.0]), np.zeros(2))
-    array([3., 1.])
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.expectile_loss(np.eye(3) @ w, [-3.0, 0.1, 2.0], tau=0.9)
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
+    >>> loss.loss.value(np.array([-2.0, 2.0]), np.zeros(2)).round(12)
+    array([3.6, 0.4])
     """
 
     name: ClassVar[str] = "expectile_loss"

@@ -14,19 +14,19 @@ from sparsemodel.interfaces import (
     OfResidual,
     Piecewise,
 )
-from sparsemodel.losses.parts.intervals import within
-from sparsemodel.losses.parts.parameters import positive
-from sparsemodel.losses.parts.shared import OfNumbers
+from sparsemodel.losses.parts import OfNumbers, positive, within
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class HuberLoss(OfResidual, Curved, Piecewise, OfNumbers):
-    r"""Huber loss: a parabola up to residuals of ``delta``, straight lines beyond,
+    r"""The Huber loss: a parabola up to residuals of ``delta``, straight lines beyond,
 
     .. math:: \ell(u; y) = \begin{cases} \tfrac12 r^2 & |r| \le \delta \\
               \delta |r| - \tfrac12 \delta^2 & |r| \ge \delta \end{cases}
               \qquad r = u - y .
+
+    Large residuals enter linearly, so that each outlier has a bounded influence.
 
     * Conjugate: :math:`\ell^*(a; y) = \tfrac12 a^2 + a y` for :math:`|a| \le \delta`.
     * 1-smooth, not strongly convex. The second derivative is the generalised one: 1 where
@@ -35,7 +35,7 @@ class HuberLoss(OfResidual, Curved, Piecewise, OfNumbers):
     Parameters
     ----------
     delta
-        Largest residual that counts as an ordinary one, positive, in the units of the target.
+        Where the parabola ends: a positive number, in the units of the target.
 
     References
     ----------
@@ -43,12 +43,18 @@ class HuberLoss(OfResidual, Curved, Piecewise, OfNumbers):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> HuberLoss(delta=1.0).value(np.array([0.5, 3.0]), np.zeros(2))
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.huber_loss(np.eye(3) @ w, [3.0, 0.1, 90.0], delta=1.0)
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
+    >>> loss.loss.value(np.array([0.5, 3.0]), np.zeros(2))
     array([0.125, 2.5  ])
     """
 
     name: ClassVar[str] = "huber_loss"
+    even: ClassVar[bool] = True
     delta: float = 1.0
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ from sparsemodel.interfaces import (
 @final
 @dataclass(frozen=True, slots=True)
 class SquaredLoss(SquaredDistance, OfResidual, IntervalConjugable, Likelihood, CvxModelled, Loss):
-    r"""Squared loss :math:`\ell(u; y) = \tfrac12 (u - y)^2`.
+    r"""The squared loss :math:`\ell(u; y) = \tfrac12 (u - y)^2`.
 
     A target of shape ``(n, m)`` makes it the loss of a matrix variable (several responses that
     share one support), :math:`\tfrac12 \|u_i - y_i\|_2^2` per observation; a single column is
@@ -33,12 +33,17 @@ class SquaredLoss(SquaredDistance, OfResidual, IntervalConjugable, Likelihood, C
 
     Examples
     --------
-    >>> import numpy as np
-    >>> SquaredLoss().value(np.array([3.0, 1.0]), np.array([1.0, 1.0]))
-    array([2., 0.])
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(2, name="w")
+    >>> sm.squared_loss(np.eye(2) @ w, [1.0, 2.0])
+    squared_loss(A @ w)
+    >>> problem = sm.Problem(sm.minimize(sm.squared_loss(np.eye(2) @ w - [1, 2])), sm.card(w) <= 1)
+    >>> problem.solve().value
+    0.25
     """
 
     name: ClassVar[str] = "squared_loss"
+    even: ClassVar[bool] = True
     strictly_convex: ClassVar[bool] = True
     degree: ClassVar[float | None] = 2.0
 

@@ -29,9 +29,7 @@ from sparsemodel.interfaces import (
     Piecewise,
     Smoothable,
 )
-from sparsemodel.losses.parts.intervals import within
-from sparsemodel.losses.parts.parameters import level, nonnegative, positive
-from sparsemodel.losses.parts.shared import OfNumbers
+from sparsemodel.losses.parts import OfNumbers, level, nonnegative, positive, within
 
 
 class _Sloped(Piecewise, OfNumbers):
@@ -103,20 +101,25 @@ class _Pinball(Smoothable, _Sloped):
 @final
 @dataclass(frozen=True, slots=True)
 class AbsoluteLoss(OfResidual, Likelihood, _Pinball):
-    r"""Absolute loss :math:`\ell(u; y) = |u - y|`.
+    r"""The absolute loss :math:`\ell(u; y) = |u - y|`, whose minimiser predicts a median.
 
     * Conjugate: :math:`\ell^*(a; y) = a y` for :math:`|a| \le 1`.
-    * Not smooth, not strongly convex. At the kink the subgradient 0 is returned.
+    * Neither smooth nor strongly convex: it is solved by a sequence of smoothed problems and
+      exactly on the support, as ``explain()`` says. At the kink the subgradient is 0.
     * ``smoothed(mu)`` is at most ``mu / 2`` below.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> AbsoluteLoss().value(np.array([1.0, -2.0]), np.zeros(2))
-    array([1., 2.])
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.absolute_loss(np.eye(3) @ w, [3.0, 0.1, 90.0])
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
     """
 
     name: ClassVar[str] = "absolute_loss"
+    even: ClassVar[bool] = True
     degree: ClassVar[float | None] = 1.0
 
     def _slopes(self) -> tuple[float, float]:
@@ -126,17 +129,20 @@ class AbsoluteLoss(OfResidual, Likelihood, _Pinball):
 @final
 @dataclass(frozen=True, slots=True)
 class QuantileLoss(OfResidual, Likelihood, _Pinball):
-    r"""Quantile (pinball) loss for the quantile of level ``tau``,
+    r"""The quantile (pinball) loss,
     :math:`\ell(u; y) = \tau \max(y - u, 0) + (1 - \tau) \max(u - y, 0)`.
 
+    Its minimiser predicts the quantile of level ``tau``.
+
     * Conjugate: :math:`\ell^*(a; y) = a y` for :math:`-\tau \le a \le 1 - \tau`.
-    * Not smooth, not strongly convex. At the kink the subgradient 0 is returned.
+    * Neither smooth nor strongly convex: it is solved by a sequence of smoothed problems and
+      exactly on the support, as ``explain()`` says. At the kink the subgradient is 0.
     * ``smoothed(mu)`` is at most ``mu * max(tau, 1 - tau)**2 / 2`` below.
 
     Parameters
     ----------
     tau
-        Level of the quantile, strictly between 0 and 1; 0.5 is half the absolute loss.
+        Level, strictly between 0 and 1; 0.5 is half the absolute loss.
 
     References
     ----------
@@ -144,8 +150,13 @@ class QuantileLoss(OfResidual, Likelihood, _Pinball):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> QuantileLoss(tau=0.9).value(np.array([-1.0, 1.0]), np.zeros(2)).round(12)
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.quantile_loss(np.eye(3) @ w, [3.0, 0.1, -90.0], tau=0.9)
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [0]
+    >>> loss.loss.value(np.array([-1.0, 1.0]), np.zeros(2)).round(12)
     array([0.9, 0.1])
     """
 
@@ -163,10 +174,11 @@ class QuantileLoss(OfResidual, Likelihood, _Pinball):
 @final
 @dataclass(frozen=True, slots=True)
 class EpsilonInsensitiveLoss(OfDifference, _Pinball):
-    r"""Epsilon-insensitive loss :math:`\ell(u; y) = \max(|u - y| - \epsilon, 0)`.
+    r"""The epsilon-insensitive loss :math:`\ell(u; y) = \max(|u - y| - \epsilon, 0)`.
 
     * Conjugate: :math:`\ell^*(a; y) = a y + \epsilon |a|` for :math:`|a| \le 1`.
-    * Not smooth, not strongly convex. At the kinks the subgradient 0 is returned.
+    * Neither smooth nor strongly convex: it is solved by a sequence of smoothed problems and
+      exactly on the support, as ``explain()`` says. At the kinks the subgradient is 0.
     * ``smoothed(mu)`` is at most ``mu / 2`` below.
 
     Parameters
@@ -180,12 +192,18 @@ class EpsilonInsensitiveLoss(OfDifference, _Pinball):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> EpsilonInsensitiveLoss(epsilon=0.5).value(np.array([0.25, -2.0]), np.zeros(2))
+    >>> import numpy as np, sparsemodel as sm
+    >>> w = sm.Variable(3, name="w")
+    >>> loss = sm.epsilon_insensitive_loss(np.eye(3) @ w, [3.0, 0.1, 90.0], epsilon=0.5)
+    >>> problem = sm.Problem(sm.minimize(loss + sm.ridge(w, 0.1)), sm.card(w) <= 1)
+    >>> problem.solve().support.tolist()
+    [2]
+    >>> loss.loss.value(np.array([0.25, -2.0]), np.zeros(2))
     array([0. , 1.5])
     """
 
     name: ClassVar[str] = "epsilon_insensitive_loss"
+    even: ClassVar[bool] = True
     epsilon: float = 0.1
 
     def __post_init__(self) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from inspect import cleandoc
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -32,48 +30,6 @@ from sparsemodel.modelling.expressions.objective_terms import (
 from sparsemodel.modelling.expressions.parameters import Quantity, as_float, resolve
 from sparsemodel.modelling.expressions.values import labels, real_array
 from sparsemodel.registry import loss_class
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-_PARAMETERS = """Parameters
-----------
-"""
-_SHARED = """prediction, weights, reduction
-    As for :func:`squared_loss`.
-"""
-_NOTES = """Notes
------
-"""
-_RETURNS = """Returns
--------
-LossTerm
-    A term of the goal; terms are added, and multiplied by positive numbers.
-
-"""
-_RAISES = """Raises
-------
-DataError, ModelError
-    As for :func:`squared_loss`.
-
-"""
-
-
-def loss_function(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a loss of the language with what all have in common in its description.
-
-    An argument that it has not is refused with what to write instead.
-    """
-    text = cleandoc(function.__doc__ or "")
-    if "\nprediction\n" not in text:
-        text = text.replace(_PARAMETERS, _PARAMETERS + _SHARED, 1)
-    if "\nReturns\n" not in text:
-        text = text.replace(_NOTES, _RETURNS + _NOTES, 1)
-    if "\nRaises\n" not in text:
-        text = text.replace(_NOTES, _RAISES + _NOTES, 1)
-    function.__doc__ = text
-    return rejects_unknown_arguments(function)
 
 
 @rejects_unknown_arguments
@@ -183,29 +139,6 @@ def _no_intercept(loss: DataFit, prediction: Affine) -> None:
                 f"{loss.name} has no intercept: every value of "
                 f"{piece.variable!r} gives the same loss. Leave it out."
             )
-
-
-def residual_term(
-    loss: DataFit, prediction: Any, target: Any, *, weights: Any, reduction: Reduction
-) -> LossTerm:
-    """Return the term of a loss of residuals, whose target may stand in ``A @ w - b`` instead."""
-    if target is None:
-        prediction, target = _parts_of_residual(loss, as_ours(prediction))
-    return loss_term(loss, prediction, target, weights=weights, reduction=reduction)
-
-
-def _parts_of_residual(loss: DataFit, residual: Any) -> tuple[Affine, Any]:
-    """Return prediction and target of a residual: what is constant in it is minus the target."""
-    affine = residual.as_affine() if isinstance(residual, AffineLike) else None
-    if affine is None or affine.offset is None:
-        raise ModelError(
-            f"{loss.name} needs its target: sm.{loss.name}(A @ w, b), or a residual that has it, "
-            f"sm.{loss.name}(A @ w - b). A target of zero is np.zeros(n), for n rows."
-        )
-    shape = affine.value_shape()
-    if np.shape(affine.offset) == shape:
-        return Affine(affine.pieces), -affine.offset
-    return affine, np.zeros(shape)  # one number, or one row, for all observations
 
 
 def checked_target(loss: DataFit, target: Any) -> tuple[FloatArray, tuple[Any, ...] | None]:

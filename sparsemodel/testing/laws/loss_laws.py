@@ -13,6 +13,7 @@ from sparsemodel.interfaces import (
     IntervalConjugable,
     Loss,
     LossTraits,
+    OfDifference,
     OfResidual,
     Piecewise,
     Quadratic,
@@ -22,15 +23,50 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
 )
 from sparsemodel.interfaces.numeric import rowwise
-from sparsemodel.testing.laws.loss_samples import (
-    SCALES,
-    expect,
-    near,
-    predictions,
-    row_sums,
-    weights,
-)
-from sparsemodel.testing.report import Refusal
+from sparsemodel.testing.report import CheckFailure, Refusal
+
+SCALES = (0.3, 2.0, 8.0)
+"""Standard deviations of the predictions that laws are checked at."""
+
+
+def predictions(
+    loss: DataFit, y: FloatArray, rng: np.random.Generator, scale: float = 2.0
+) -> FloatArray:
+    """Return normal predictions in the shape that the target asks for."""
+    outputs = loss.outputs(y)
+    shape: tuple[int, ...] = (y.shape[0],) if outputs == 1 else (y.shape[0], outputs)
+    return scale * rng.standard_normal(size=shape)
+
+
+def weights(y: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return unequal positive weights."""
+    return 0.2 + 1.8 * rng.random(size=(y.shape[0],))
+
+
+def row_sums(v: FloatArray) -> FloatArray:
+    """Return one number per observation."""
+    return v if v.ndim == 1 else np.asarray(v.sum(axis=1))
+
+
+def expect(condition: object, message: str) -> None:
+    """Raise :class:`CheckFailure` unless ``condition`` holds in every entry."""
+    holds = np.atleast_1d(np.asarray(condition))
+    if not holds.all():
+        where = np.argwhere(~holds)[0].tolist()
+        place = f" (first at index {where}, {int((~holds).sum())} in all)" if holds.size > 1 else ""
+        raise CheckFailure(message + place)
+
+
+def near(
+    actual: FloatArray | float, expected: FloatArray | float, message: str, tol: float = 1e-12
+) -> None:
+    """Raise :class:`CheckFailure` where entries differ by ``tol * (1 + max|expected|)``."""
+    actual, expected = np.atleast_1d(actual), np.atleast_1d(expected)
+    expect(actual.shape == expected.shape, f"{message}: shapes {actual.shape}, {expected.shape}")
+    error = np.abs(actual - expected)
+    size = 1.0 + float(np.max(np.abs(expected), initial=0.0))
+    expect(error <= tol * size, f"{message}: off by {error.max(initial=0.0):.3g}")
+
 
 _STEP = 1e-5
 
@@ -96,7 +132,8 @@ def check_quadratic(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> N
 def check_closed_forms(loss: DataFit, y: FloatArray, rng: np.random.Generator) -> None:
     """Check a loss that says which formula it has against that formula."""
     traits = LossTraits.of(loss, y)
-    known = traits.gram or traits.of_residual or traits.simplex
+    even = isinstance(loss, OfDifference) and loss.even
+    known = traits.gram or traits.of_residual or traits.simplex or even
     if not (known and isinstance(loss, Loss)):
         raise Refusal("no formula is promised")
     for scale in (*SCALES, 100.0):
@@ -113,6 +150,8 @@ def check_closed_forms(loss: DataFit, y: FloatArray, rng: np.random.Generator) -
             near(loss.value(u - y, np.zeros_like(y)), value, "not of the residual alone", 1e-10)
             expect(loss.value(y, y) == 0.0, "not zero at the target")
             expect((value > 0.0) | (row_sums(np.abs(u - y)) == 0.0), "zero beside the target")
+        if even:
+            near(loss.value(y - (u - y), y), value, "not even in the residual", 1e-10)
         if isinstance(loss, SimplexConjugable):
             s = np.maximum(loss.chances(slope, y), 1e-12)
             near(row_sums(loss.chance_conjugate(s)), loss.conjugate(slope, y), "conjugate", 1e-9)

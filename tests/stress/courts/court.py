@@ -14,10 +14,10 @@ import numpy as np
 import sparsemodel as sm
 from sparsemodel.certificates import verify
 from sparsemodel.modelling.problem import Problem
-from sparsemodel.testing.referee import RefereeError, Ruling, rule
-from sparsemodel.testing.referee.constraints import violations
-from sparsemodel.testing.referee.expressions import Values
-from sparsemodel.testing.referee.objective import Worth, objective_at, tolerance
+from tests.referee import RefereeError, Ruling, rule
+from tests.referee.constraints import violations
+from tests.referee.expressions import Values
+from tests.referee.objective import Worth, objective_at, tolerance
 
 LATE, SLACK = 1.1, 0.3
 """A run may take so many times its time limit, and so many seconds more."""

@@ -11,7 +11,7 @@ import numpy as np
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, verify
 from sparsemodel.certificates.statements.claims import Claim
-from sparsemodel.testing.referee import rule
+from tests.referee import rule
 from tests.stress.courts.court import Court
 from tests.stress.posing.structures import (
     COUNTS,

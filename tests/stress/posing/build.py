@@ -11,7 +11,7 @@ import numpy as np
 import sparsemodel as sm
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.modelling.expressions.objective_terms import LossTerm
-from sparsemodel.testing.referee.textbook_losses import Long, long, total
+from tests.referee.textbook_losses import Long, long, total
 from tests.stress.courts.court import Court
 from tests.stress.posing.recipe import Recipe
 from tests.stress.posing.storage import multiplies, parts, stored

@@ -11,8 +11,8 @@ import numpy as np
 
 import sparsemodel as sm
 from sparsemodel.interfaces import FloatArray
-from sparsemodel.testing.referee.objective import cholesky
-from sparsemodel.testing.referee.textbook_losses import long
+from tests.referee.objective import cholesky
+from tests.referee.textbook_losses import long
 from tests.stress.courts.court import Court
 from tests.stress.posing.recipe import SEEDS, Printed, drawn
 

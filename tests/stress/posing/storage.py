@@ -12,7 +12,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 from sparsemodel.interfaces import FloatArray
 from sparsemodel.testing.designs import read_only
-from sparsemodel.testing.referee.textbook_losses import Long, long
+from tests.referee.textbook_losses import Long, long
 
 
 def parts(matrix: Any) -> list[Any]:

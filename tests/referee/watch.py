@@ -21,7 +21,7 @@ from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel.modelling.formulations.declaration import Declaration
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.modelling.results.solution import Solution
-from sparsemodel.testing.referee.judge import RefereeError, Ruling, rule
+from tests.referee.judge import RefereeError, Ruling, rule
 
 _form: Any = Problem.form.fget  # type: ignore[attr-defined]
 

@@ -14,9 +14,9 @@ from sparsemodel.modelling.expressions.comparisons import (
 from sparsemodel.modelling.expressions.objective_terms import Budget, Price
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.modelling.results.solution import Solution
-from sparsemodel.testing.referee.expressions import Values
-from sparsemodel.testing.referee.feasible_matrices import is_about_a_graph
-from sparsemodel.testing.referee.objective import counted, parts_of
+from tests.referee.expressions import Values
+from tests.referee.feasible_matrices import is_about_a_graph
+from tests.referee.objective import counted, parts_of
 
 
 def support_faults(problem: Problem, values: Values, solution: Solution) -> list[str]:

@@ -17,8 +17,8 @@ from sparsemodel.modelling.expressions.comparisons import (
 from sparsemodel.modelling.expressions.objective_terms import Budget, Price
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.problem import Problem
-from sparsemodel.testing.referee.expressions import Unjudged, Values, entries_of, present
-from sparsemodel.testing.referee.objective import Worth, objective_at
+from tests.referee.expressions import Unjudged, Values, entries_of, present
+from tests.referee.objective import Worth, objective_at
 
 Unit: TypeAlias = frozenset[int]
 """What is counted once: the numbers of its entries among all."""

@@ -19,7 +19,7 @@ from sparsemodel.modelling.expressions.objective_terms import Budget, LossLimit
 from sparsemodel.modelling.expressions.symmetric import EdgeCount, EigenvalueBound
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
-from sparsemodel.testing.referee.expressions import (
+from tests.referee.expressions import (
     EPS64,
     Unjudged,
     Values,
@@ -27,9 +27,9 @@ from sparsemodel.testing.referee.expressions import (
     evaluate,
     present,
 )
-from sparsemodel.testing.referee.hierarchies import without_parents
-from sparsemodel.testing.referee.objective import count, objective_at, paid
-from sparsemodel.testing.referee.textbook_losses import long
+from tests.referee.hierarchies import without_parents
+from tests.referee.objective import count, objective_at, paid
+from tests.referee.textbook_losses import long
 
 BOUNDS = 1e-9
 """Violation of bounds on entries and eigenvalues, relative to their size, that is rounding."""

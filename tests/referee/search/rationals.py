@@ -13,8 +13,8 @@ from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.expressions.affine import Affine
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective
-from sparsemodel.testing.referee.expressions import present
-from sparsemodel.testing.referee.search.dense import Dense
+from tests.referee.expressions import present
+from tests.referee.search.dense import Dense
 
 Exact = list[Fraction]
 

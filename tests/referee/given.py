@@ -10,9 +10,9 @@ import numpy as np
 
 from sparsemodel.modelling.expressions.foreign import is_cvxpy
 from sparsemodel.modelling.problem import Problem
-from sparsemodel.testing.referee.constraints import CONVEX
-from sparsemodel.testing.referee.expressions import Values
-from sparsemodel.testing.referee.objective import Worth
+from tests.referee.constraints import CONVEX
+from tests.referee.expressions import Values
+from tests.referee.objective import Worth
 
 _SAME = 1e-7
 """Relative difference of two evaluations of an objective, one of them CVXPY's."""

@@ -17,20 +17,20 @@ from sparsemodel.modelling.expressions.objective_terms import FormTerm
 from sparsemodel.modelling.problem import Problem
 from sparsemodel.modelling.results.path import Path
 from sparsemodel.modelling.results.solution import PathSolution, Solution
-from sparsemodel.testing.referee.constraints import violations
-from sparsemodel.testing.referee.expressions import Unjudged, Values
-from sparsemodel.testing.referee.feasible_matrices import is_about_a_graph, witnesses_of
-from sparsemodel.testing.referee.given import broken_as_given
-from sparsemodel.testing.referee.hierarchies import worth_at
-from sparsemodel.testing.referee.objective import ROOM, Worth, tolerance
-from sparsemodel.testing.referee.rules import (
+from tests.referee.constraints import violations
+from tests.referee.expressions import Unjudged, Values
+from tests.referee.feasible_matrices import is_about_a_graph, witnesses_of
+from tests.referee.given import broken_as_given
+from tests.referee.hierarchies import worth_at
+from tests.referee.objective import ROOM, Worth, tolerance
+from tests.referee.rules import (
     OPTIMAL,
     certificate_rules,
     solution_rules,
 )
-from sparsemodel.testing.referee.search.dense import Dense, make_dense
-from sparsemodel.testing.referee.search.optimum import Candidate, Search, best_on, search
-from sparsemodel.testing.referee.search.supports import pattern_of, support_faults
+from tests.referee.search.dense import Dense, make_dense
+from tests.referee.search.optimum import Candidate, Search, best_on, search
+from tests.referee.search.supports import pattern_of, support_faults
 
 
 class RefereeError(AssertionError):

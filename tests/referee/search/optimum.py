@@ -19,10 +19,10 @@ from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.modelling.expressions.comparisons import Bound, LinearConstraint, Semicontinuous
 from sparsemodel.modelling.expressions.norms import NormConstraint
 from sparsemodel.modelling.expressions.objective_terms import Objective
-from sparsemodel.testing.referee.expressions import entries_of, evaluate, present
-from sparsemodel.testing.referee.search.dense import Dense
-from sparsemodel.testing.referee.search.rationals import Rational, fits
-from sparsemodel.testing.referee.textbook_losses import Long, long
+from tests.referee.expressions import entries_of, evaluate, present
+from tests.referee.search.dense import Dense
+from tests.referee.search.rationals import Rational, fits
+from tests.referee.textbook_losses import Long, long
 
 SQUARED, SMOOTH, GENERAL = 300, 60, 6
 """Supports up to which all are tried: closed forms, Newton's method, SciPy."""

@@ -16,8 +16,8 @@ from sparsemodel.modelling.precision_matrices.terms_and_constraints import (
     Trace,
 )
 from sparsemodel.modelling.problem import Problem
-from sparsemodel.testing.referee.expressions import Unjudged, Values, present
-from sparsemodel.testing.referee.objective import covariance_of
+from tests.referee.expressions import Unjudged, Values, present
+from tests.referee.objective import covariance_of
 
 _ORDER = 8
 _SUPPORTS = 40

@@ -13,7 +13,7 @@ from sparsemodel.designs.remote.foreign import fetched, is_foreign
 from sparsemodel.interfaces import Design, FloatArray
 from sparsemodel.modelling.expressions.affine import Affine, Piece
 from sparsemodel.modelling.expressions.parameters import Parameter, Quantity
-from sparsemodel.testing.referee.textbook_losses import Long, long
+from tests.referee.textbook_losses import Long, long
 
 Values: TypeAlias = dict[int, FloatArray]
 """The value of each variable, by the identity of the variable."""

@@ -7,12 +7,15 @@ exponents to :math:`10^{\pm 4932}`, so that squares of any float64 are exact eno
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsemodel.checker.proof.arithmetic import Ball
+from sparsemodel.checker.proof.losses import loss_of
 from sparsemodel.interfaces import DataFit
 from sparsemodel.losses import (
     AbsoluteLoss,
@@ -35,6 +38,7 @@ from sparsemodel.losses import (
     SquaredHingeLoss,
     SquaredLoss,
     TweedieLoss,
+    builtin_losses,
 )
 from sparsemodel.losses.functions.custom import CustomLoss
 from sparsemodel.losses.residuals.linear import LinearLoss
@@ -217,7 +221,15 @@ def each(loss: DataFit, u: Long, y: Long, c: Long) -> Long:
     plain = [np.asarray(part, dtype=np.float64) for part in (u, y, c)]
     if isinstance(loss, CustomLoss):
         return long(c.flat[0]) * long(np.asarray(loss.function(plain[0])).reshape(()))
+    if type(loss) in map(type, builtin_losses()):
+        return long(c * _checked(loss, plain[0], plain[1]))
     return long(loss.total(*plain))
+
+
+def _checked(loss: Any, u: Any, y: Any) -> Any:
+    """Return a built-in loss that has no formula here by that of the checker, in float64."""
+    parameters = {field.name: getattr(loss, field.name) for field in fields(loss)}
+    return loss_of(loss.name, parameters, y, u.shape).value(Ball(u)).mid
 
 
 def moved(loss: DataFit, u: Long, y: Long, c: Long, reach: Long) -> Any:

@@ -7,7 +7,7 @@ it needs of the library are the objects of the language alone: no canonical form
 numerics of certificates.
 
 >>> import numpy as np, sparsemodel as sm
->>> from sparsemodel.testing import referee
+>>> from tests import referee
 >>> w = sm.Variable(3, name="w")
 >>> goal = sm.minimize(sm.squared_loss(np.eye(3) @ w, [3.0, 0.1, -2.0]))
 >>> problem = sm.Problem(goal, sm.card(w) <= 2)
@@ -15,7 +15,7 @@ numerics of certificates.
 ['support', 'constraints', 'value', 'bound', 'every support']
 """
 
-from sparsemodel.testing.referee.judge import RefereeError, Ruling, judge, rule
-from sparsemodel.testing.referee.watch import Watch, watching
+from tests.referee.judge import RefereeError, Ruling, judge, rule
+from tests.referee.watch import Watch, watching
 
 __all__ = ["RefereeError", "Ruling", "Watch", "judge", "rule", "watching"]

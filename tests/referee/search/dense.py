@@ -34,9 +34,9 @@ from sparsemodel.modelling.expressions.objective_terms import (
 from sparsemodel.modelling.expressions.symmetric import EdgeCount
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
-from sparsemodel.testing.referee.expressions import Unjudged, Values, dense, present
-from sparsemodel.testing.referee.objective import data_of, prediction_of, ridge_piece
-from sparsemodel.testing.referee.textbook_losses import Long, bend, long, slope, total
+from tests.referee.expressions import Unjudged, Values, dense, present
+from tests.referee.objective import data_of, prediction_of, ridge_piece
+from tests.referee.textbook_losses import Long, bend, long, slope, total
 
 ENTRIES = 20_000
 """Numbers in the matrices of a problem up to which its optimum is looked for."""

@@ -27,7 +27,7 @@ from sparsemodel.modelling.expressions.objective_terms import (
 )
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import NegativeLogDet, Trace
-from sparsemodel.testing.referee.expressions import (
+from tests.referee.expressions import (
     EPS,
     EPS64,
     SMALLEST,
@@ -38,7 +38,7 @@ from sparsemodel.testing.referee.expressions import (
     evaluate,
     present,
 )
-from sparsemodel.testing.referee.textbook_losses import (
+from tests.referee.textbook_losses import (
     COUPLED,
     LABELLED,
     Long,

@@ -1,1 +1,0 @@
-"""What losses share: checks of targets and parameters, intervals, exponentials."""
