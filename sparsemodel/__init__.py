@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sparsemodel._version import __version__
 
 if TYPE_CHECKING:
-    from sparsemodel import backends, datasets
+    from sparsemodel import backends, datasets, experiments
     from sparsemodel.designs import as_design, encode
     from sparsemodel.interfaces import (
         BackendContractError,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         trace,
     )
     from sparsemodel.modelling.loss_terms import *  # noqa: F403
-    from sparsemodel.registry import available_backends, available_losses
+    from sparsemodel.registry import available_backends, available_losses, register
     from sparsemodel.threads import config
 
 __all__ = [
@@ -94,12 +94,14 @@ __all__ = [
     "datasets",
     "diff",
     "encode",
+    "experiments",
     "forbidden_edges",
     "gaussian_nll",
     "log_det",
     "minimize",
     "norm",
     "offdiag",
+    "register",
     "required_edges",
     "semicontinuous",
     "trace",
@@ -110,7 +112,7 @@ __all__ = [
 if TYPE_CHECKING:
     __all__ += loss_terms.__all__
 _NAMES: list[str] = globals().pop("__all__")
-_MODULES = ("backends", "datasets")
+_MODULES = ("backends", "datasets", "experiments")
 _PACKAGES = ("interfaces", "designs", "registry", "threads", "modelling", "modelling.loss_terms")
 
 

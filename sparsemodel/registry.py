@@ -18,6 +18,7 @@ from sparsemodel.interfaces import (
     SparseModelError,
     TargetKind,
 )
+from sparsemodel.interfaces.backend import check_class
 from sparsemodel.interfaces.errors import closest
 from sparsemodel.losses import builtin_losses
 
@@ -60,6 +61,7 @@ class Plugins(Generic[T]):
         self._lock = threading.Lock()
         self._entries: dict[str, EntryPoint] | None = None
         self._loaded: dict[str, type[T] | str] = {}
+        self._registered: dict[str, type[T]] = {}
         # By name: a distribution parses its metadata when asked.
         self._distributions: dict[str, str] = {}
 
@@ -81,6 +83,25 @@ class Plugins(Generic[T]):
                 self._entries = dict(sorted({e.name: e for e, _ in named}.items()))
             return self._entries
 
+    def register(self, name: str, cls: type[T]) -> None:
+        """Give a class a name in this process; a class of the same name is replaced.
+
+        Raises
+        ------
+        ModelError
+            When an installed package has that name.
+        """
+        if name in self._builtin() or name in self.entries():
+            raise ModelError(
+                f"The name {name!r} is that of an installed backend, and plans that name it mean "
+                f'that one. Give {cls.__name__} another: name: ClassVar[str] = "my_{name}".'
+            )
+        self._registered[name] = cls
+
+    def registered(self) -> Mapping[str, type[T]]:
+        """Return the classes that were given names in this process."""
+        return self._registered
+
     def refresh(self) -> None:
         """Forget what was found."""
         with self._lock:
@@ -90,13 +111,15 @@ class Plugins(Generic[T]):
 
     def names(self) -> list[str]:
         """Return every name, sorted."""
-        return sorted({*self._builtin(), *self.entries()})
+        return sorted({*self._builtin(), *self.entries(), *self._registered})
 
     def load(self, name: str) -> type[T] | str | None:
         """Return the class of that name, why it cannot be used, or None where there is none."""
         builtin = self._builtin()
         if name in builtin:
             return builtin[name]
+        if name in self._registered:
+            return self._registered[name]
         table = self.entries()
         if name not in table:
             return None
@@ -138,6 +161,7 @@ class Plugins(Generic[T]):
             found = self.load(name)
             problem = found if isinstance(found, str) else None
             where = "sparsemodel" if name in builtin else self._distributions.get(name)
+            where = "this session" if name in self._registered else where
             out.append(PluginInfo(name, where or "unknown", problem))
         return tuple(out)
 
@@ -196,6 +220,79 @@ def refresh() -> None:
     _losses.refresh()
 
 
+@rejects_unknown_arguments
+def register(cls: type[Backend]) -> type[Backend]:
+    """Give a backend a name in this session, as an installed package would; a class decorator.
+
+    Its ``name`` then stands in plans (``"my_method > omp"``), in ``explain()``, ``theory()``,
+    :func:`available_backends` and ``sm.backends``. Registering a class of the same name again
+    replaces the first, as happens in a notebook.
+
+    Parameters
+    ----------
+    cls
+        The class of the backend; all its options need defaults.
+
+    Returns
+    -------
+    type
+        The class.
+
+    Raises
+    ------
+    ModelError
+        When it is not such a class, lacks a name or capabilities (the message has the line to
+        write), or has the name of an installed backend.
+
+    Examples
+    --------
+    >>> import sparsemodel as sm
+    >>> from dataclasses import dataclass
+    >>> from typing import ClassVar
+    >>> from sparsemodel.interfaces import Capabilities, IterativeBackend
+    >>> @sm.register
+    ... @dataclass(frozen=True)
+    ... class Short(IterativeBackend):
+    ...     name: ClassVar[str] = "short_steps"
+    ...     capabilities: ClassVar[Capabilities] = Capabilities()
+    ...
+    ...     def init(self, objective, context):
+    ...         return context.first_point(objective)
+    ...
+    ...     def step(self, objective, point, context):
+    ...         from sparsemodel.numerics import project
+    ...         return objective.point(*project(objective, point.x - objective.gradient(point)))
+    ...
+    ...     def iterate(self, point):
+    ...         return point
+    ...
+    ...     def stopped(self, objective, point):
+    ...         return None
+    >>> w = sm.Variable(3)
+    >>> problem = sm.Problem(sm.minimize(sm.squared_loss(w, [3.0, 1.0, 2.0])), sm.card(w) <= 1)
+    >>> problem.solve("short_steps", max_iter=20).support
+    array([0])
+    """
+    if not (isinstance(cls, type) and issubclass(cls, Backend)):
+        shown = cls.__name__ if isinstance(cls, type) else repr(cls)
+        raise ModelError(
+            f"register() takes the class of a backend, and {shown} is none. Derive it from "
+            "sparsemodel.interfaces.IterativeBackend and write sm.register(MyBackend), without "
+            "brackets behind the class."
+        )
+    check_class(cls)
+    if problem := _backend_misfit(cls):
+        raise ModelError(f"{problem}. All options need defaults, and abstract methods a body.")
+    _backends.register(cls.name, cls)
+    usable_backends.cache_clear()
+    return cls
+
+
+def registered() -> Mapping[str, type[Backend]]:
+    """Return the backends that this session registered, by name."""
+    return _backends.registered()
+
+
 def backend_class(name: str) -> type[Backend]:
     """Return the backend class registered as ``name``.
 
@@ -228,7 +325,7 @@ def available_backends() -> tuple[PluginInfo, ...]:
 @cache
 def usable_backends() -> tuple[tuple[str, type[Backend]], ...]:
     """Return the names and classes of the backends that can be loaded."""
-    loaded = [(name, _backends.load(name)) for name in entries()]
+    loaded = [(name, _backends.load(name)) for name in _backends.names()]
     return tuple((name, cls) for name, cls in loaded if isinstance(cls, type))
 
 

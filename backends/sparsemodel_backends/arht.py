@@ -25,8 +25,10 @@ from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import (
     GreedySupport,
     RidgedObjective,
+    Units,
     insertion_scores,
     restricted_smoothness,
+    size_in_units,
     support_units,
 )
 from sparsemodel_backends.theorems.arht import THEOREM_3_1
@@ -69,6 +71,8 @@ class ARHTState:
     attempts: int = 0
     fruitless: int = 0
     """Runs of the core in a row that brought no better point."""
+    returned: float = np.inf
+    """Best objective that the runs for this guess returned."""
     filled: bool = False
     exhausted: bool = False
 
@@ -107,6 +111,9 @@ class ARHT(IterativeBackend[ARHTState]):
         Measure gradients, coefficients and the regularisation as if all columns had unit norm.
     max_iter
         Iterations of the core, all runs together.
+    units
+        What ``smoothness`` is measured in where columns are not scaled: the objective as it is
+        ``"declared"``, the ``"sum"`` of the losses, or their ``"mean"``.
 
     Notes
     -----
@@ -116,11 +123,17 @@ class ARHT(IterativeBackend[ARHTState]):
     where the start leaves room. The lower end of the bisection is the minimum without the
     cardinality constraint up to 500 coordinates, and the loss's own infimum above.
 
-    Literal mode is the algorithm of the paper's experiments (Section 5.1: the progress test (17),
-    20 runs a guess, runs that end when half of the support is unregularised) on the coordinates as
-    they are, with :math:`\rho` from the truncated power method unless ``smoothness`` gives
-    :math:`\rho_2^+`; ``progress=1`` is the test that is printed in Algorithm 5. The paper's
-    :math:`S^0` is the support of ``start``.
+    Literal mode is the algorithm of the paper's experiments (Section 6.3.2: the progress test (17),
+    20 runs a guess, runs that end when half of the support is unregularised) with a regulariser of
+    :math:`\rho = 1` for its sum of losses, which is what the identity rows below the unit columns
+    of Section 6.2.2 amount to; the columns have to be scaled before, as there.
+    ``smoothness`` gives another :math:`\rho`, that of the theory is :math:`\rho_2^+`;
+    ``progress=1`` is the test that is printed in Algorithm 5. ``tol`` is :math:`\epsilon` as a
+    share of the first interval: a guess ``m`` counts as reached at :math:`m + \epsilon/3`, and the
+    bisection ends at an interval of :math:`\epsilon` (Algorithm 6, lines 21 to 29). The interval
+    begins at the objective of the start, not at that of zero, and a core also ends after the
+    iterations of Algorithm 5. The paper's :math:`S^0` is the support of
+    ``start``.
     """
 
     progress: float = 1e-3
@@ -130,6 +143,7 @@ class ARHT(IterativeBackend[ARHTState]):
     target: float | None = None
     smoothness: float | None = None
     scaled: bool = True
+    units: Units = "declared"
     max_iter: int = 20_000
 
     name: ClassVar[str] = "arht"
@@ -141,6 +155,8 @@ class ARHT(IterativeBackend[ARHTState]):
     )
     published: ClassVar[Mapping[str, Any] | None] = {
         "scaled": False,
+        "units": "sum",
+        "smoothness": 1.0,
         "progress": 1e-3,
         "repeats": 20,
         "patience": 20,
@@ -159,6 +175,7 @@ class ARHT(IterativeBackend[ARHTState]):
             repeats="at least 1",
             patience="at least 1",
             smoothness="positive or None",
+            units="'declared' or 'sum' or 'mean'",
         )
 
     def init(self, objective: Objective, context: Context) -> ARHTState:
@@ -171,6 +188,8 @@ class ARHT(IterativeBackend[ARHTState]):
             rho = 2.0
         elif rho is None:
             rho = restricted_smoothness(objective, point, min(2, sparsity.units)).value
+        elif support.diagonal is None:
+            rho *= size_in_units(objective.form, self.units)
         return ARHTState(
             point=point,
             support=support,
@@ -189,22 +208,30 @@ class ARHT(IterativeBackend[ARHTState]):
         if not core.checked:  # lines 12-14
             start = RidgedObjective.lower(core.point)
             best = context.restricted(objective, start.support, start, tol=1e-9)
-            state = replace(state, core=replace(core, checked=True))
+            state = replace(
+                state,
+                core=replace(core, checked=True),
+                returned=min(state.returned, best.value),
+            )
             if best.value < state.point.value:
-                upper = min(state.upper, best.value)
-                state = replace(state, point=best, upper=upper, fruitless=-1)
-            if best.value <= opt:
-                return replace(state, core=None, attempts=0, fruitless=0)
-            return state
+                state = replace(state, point=best, fruitless=-1)
+            return self._end(state, opt) if best.value <= opt else state
         following = self._iterate(objective, state, core, opt, context)
-        if following is not None:
-            return replace(state, core=following)
+        return self._end(state, opt) if following is None else replace(state, core=following)
+
+    def _end(self, state: ARHTState, opt: float) -> ARHTState:
+        """Return the state after a run of the core: before the next one, or with the next guess."""
         attempts, fruitless = state.attempts + 1, state.fruitless + 1
-        if attempts < self.repeats and fruitless < self.patience:
+        patient = self.patience >= self.repeats  # then all runs are made, as printed
+        reached = state.returned <= opt and not patient
+        if attempts < self.repeats and fruitless < self.patience and not reached:
             return replace(state, core=None, attempts=attempts, fruitless=fruitless)
         if self.target is not None:
             return replace(state, core=None, exhausted=True)
-        return replace(state, core=None, attempts=0, fruitless=0, lower=opt)  # too low a guess
+        anew = replace(state, core=None, attempts=0, fruitless=0, returned=np.inf)
+        if state.returned > opt + state.precision / 3.0:  # line 24
+            return replace(anew, lower=opt)
+        return replace(anew, upper=min(state.upper, state.returned))
 
     def _fill(self, objective: Objective, state: ARHTState, context: Context) -> ARHTState:
         sparsity, support = objective.cardinality, state.support

@@ -82,6 +82,7 @@ class DualAscent(IterativeBackend[DIHTState]):
     __slots__ = ()
 
     schedule: Literal["decreasing", "constant"]
+    step_size: float | None
     tol: float
     patience: int
 
@@ -97,6 +98,9 @@ class DualAscent(IterativeBackend[DIHTState]):
 
     def iterate(self, state: DIHTState) -> Point:
         return state.best
+
+    def published_iterate(self, state: DIHTState) -> Point:
+        return state.current
 
     def residual(self, state: DIHTState) -> float:
         return state.gap
@@ -137,8 +141,14 @@ class DIHT(DualAscent):
         loss derivatives at a new best primal point (the dual solution where there is no gap)
         whenever these bound higher than all before. False is the paper's method.
     schedule
-        ``"decreasing"`` for the steps above; ``"constant"`` for :math:`\mu_D / \ell_D^2` of
-        Theorem 17, for losses that are smooth and strongly convex.
+        ``"decreasing"`` for the steps above; ``"constant"`` for losses that are smooth and strongly
+        convex.
+    step_size
+        The constant :math:`\eta`, in the units of the paper, whose objective is a mean. That of
+        Theorem 17 depends on the solution; ``problem.theory()`` prints it. None takes
+        :math:`\mu_D / \ell_D^2` with :math:`\ell_D = \ell/n + \|X\|^2 / (\lambda n^2)`, which is
+        right once the support is that of the solution (Lemma 31(a)), and too long before
+        for the contraction that the theorem promises.
     tol
         Stops when the gap is below ``tol`` times the size of the objective.
     max_iter
@@ -158,14 +168,16 @@ class DIHT(DualAscent):
     products are taken where its blocks are, and the dual point is kept here: an iteration sends
     and gathers ``n`` numbers.
 
-    Literal mode takes the paper's :math:`L / (t + 2)`, or with ``schedule="constant"`` the step of
-    Theorem 17, and no restarts. Its iterates are ``current``; the point returned is the best seen,
+    Literal mode takes the paper's :math:`L / (t + 2)`, or with ``schedule="constant"`` a constant
+    step, and no restarts. Steps and iterates are those of the paper's mean of losses, whatever
+    ``reduction`` was declared. Its iterates are ``current``; the point returned is the best seen,
     minimised over its support.
     """
 
     shifted: bool = True
     restarts: bool = True
     schedule: Literal["decreasing", "constant"] = "decreasing"
+    step_size: float | None = None
     tol: float = 1e-6
     max_iter: int = 1000
     patience: int = 100
@@ -174,8 +186,9 @@ class DIHT(DualAscent):
     reference: ClassVar[str] = "Yuan, Liu, Wang, Liu and Metaxas (JMLR 2020), Algorithm 1"
     guarantee: ClassVar[str] = (
         "as published, the duality gap tends to zero as 1/sqrt(t) for losses with a Lipschitz "
-        "derivative when lambda min |w_S| exceeds the largest gradient at the minimiser, so that "
-        "the sparse problem has no gap (Yuan et al. 2020, Theorems 8 and 15)"
+        "derivative and a conjugate whose domain and slopes are bounded (smoothed hinge, Huber) "
+        "when lambda min |w_S| exceeds the largest gradient at the minimiser, so that the sparse "
+        "problem has no gap (Yuan et al. 2020, Theorems 8 and 15)"
     )
     published: ClassVar[Mapping[str, Any] | None] = {
         "shifted": False,
@@ -194,13 +207,13 @@ class DIHT(DualAscent):
     )
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return diht.theorems(self.schedule)
+        return diht.theorems(self.schedule, self.step_size)
 
     def __post_init__(self) -> None:
         check_options(self, **SHARED)
 
     def init(self, objective: Objective, context: Context) -> DIHTState:
-        return first_state(objective, context, self.schedule)
+        return first_state(objective, context, self)
 
     def step(self, objective: Objective, state: DIHTState, context: Context) -> DIHTState:
         form = cast("SparseRegression", objective.form)
@@ -234,13 +247,23 @@ class DIHT(DualAscent):
 # ---- shared with the stochastic version --------------------------------------------------------
 
 
-SHARED = {"tol": "at least 0", "patience": "at least 1", "schedule": "'decreasing' or 'constant'"}
+SHARED = {
+    "tol": "at least 0",
+    "patience": "at least 1",
+    "schedule": "'decreasing' or 'constant'",
+    "step_size": "positive or None",
+}
 """What the options that the dual methods share may be."""
 
 
-def first_state(objective: Objective, context: Context, schedule: str) -> DIHTState:
+def first_state(objective: Objective, context: Context, backend: DualAscent) -> DIHTState:
     """Return the state at ``a = 0``, or at the loss derivatives of a start."""
     form = cast("SparseRegression", objective.form)
+    constant = 0.0
+    if backend.schedule == "constant" and backend.step_size is None:
+        constant = constant_step(form)
+    elif backend.schedule == "constant" and backend.step_size is not None:
+        constant = backend.step_size / sum(term.target.shape[0] for term in form.terms)
     point = context.first_point(objective)
     if context.start is None:
         a: Dual = tuple(np.zeros(term.target.shape) for term in form.terms)
@@ -261,7 +284,7 @@ def first_state(objective: Objective, context: Context, schedule: str) -> DIHTSt
         weighted(form, a),
         bound,
         gap=gap,
-        constant=constant_step(form) if schedule == "constant" else 0.0,
+        constant=constant,
         milestone=gap,
     )
 

@@ -24,6 +24,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.interfaces.self_description import Theorem
 from sparsemodel.numerics import (
+    Units,
     mean_curvature,
     newton_solver,
     normalised_step,
@@ -33,6 +34,7 @@ from sparsemodel.numerics import (
     relaxed_budget,
     restricted_smoothness,
     select,
+    size_in_units,
 )
 from sparsemodel_backends.theorems import grahtp
 
@@ -91,6 +93,9 @@ class GraHTP(IterativeBackend[GraHTPState]):
     relaxation
         :math:`k / K` with ``K`` the cardinality of the problem: iterates keep ``k`` entries, and
         the result the ``K`` largest of them (Remark 9), minimised once more.
+    units
+        What ``step_size``, as a number, multiplies the gradient of: the objective as it is
+        ``"declared"``, the ``"sum"`` of the losses, or their ``"mean"``.
 
     Notes
     -----
@@ -99,8 +104,10 @@ class GraHTP(IterativeBackend[GraHTPState]):
     estimated once, at the start.
 
     Literal mode takes the step of Theorem 5(a), ``"theory"``, unless ``step_size`` gives the
-    paper's :math:`\eta`, and ends when ``F`` repeats alone, or where (S3) does not minimise
-    when nothing moves any more. Fast HTP is ``as_published(step_size=1.0, debiasing="gradient")``.
+    paper's :math:`\eta`, for its mean of losses, and ends when ``F`` repeats alone, or where (S3)
+    does not minimise when nothing moves any more. HTP (Foucart 2011), whose ``f`` is the sum
+    :math:`\|A x - b\|^2 / 2`, is ``as_published(step_size=1.0, units="sum")``; with
+    ``debiasing="gradient"`` it is fast HTP.
     """
 
     step_size: float | Literal["unit", "theory", "normalised"] = "unit"
@@ -110,6 +117,7 @@ class GraHTP(IterativeBackend[GraHTPState]):
     debiasing: Literal["exact", "newton", "gradient"] = "exact"
     inner_steps: int = 1
     relaxation: float = 1.0
+    units: Units = "declared"
 
     name: ClassVar[str] = "grahtp"
     reference: ClassVar[str] = "Yuan, Li and Zhang (JMLR 2018), Algorithm 1"
@@ -122,6 +130,7 @@ class GraHTP(IterativeBackend[GraHTPState]):
     prior: ClassVar[Prior | None] = Prior(close=0.23, excess=0.21)
     published: ClassVar[Mapping[str, Any] | None] = {
         "step_size": "theory",
+        "units": "mean",
         "tol": 0.0,
         "patience": 2**62,
     }
@@ -129,10 +138,8 @@ class GraHTP(IterativeBackend[GraHTPState]):
 
     def theorems(self) -> tuple[Theorem, ...]:
         otherwise = "(S3) does not minimise" if self.debiasing != "exact" else ""
-        if self.relaxation != 1.0:
-            otherwise = "iterates keep more than k entries"
         step = None if isinstance(self.step_size, str) else self.step_size
-        return grahtp.theorems(step, otherwise)
+        return grahtp.theorems(step, otherwise, self.units, self.relaxation)
 
     def __post_init__(self) -> None:
         check_options(
@@ -141,6 +148,7 @@ class GraHTP(IterativeBackend[GraHTPState]):
             debiasing="'exact' or 'newton' or 'gradient'",
             inner_steps="at least 1",
             relaxation="at least 1",
+            units="'declared' or 'sum' or 'mean'",
         )
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
@@ -158,7 +166,7 @@ class GraHTP(IterativeBackend[GraHTPState]):
         elif self.step_size == "unit":
             eta = _unit(objective, point)
         elif not isinstance(self.step_size, str):
-            eta = self.step_size
+            eta = self.step_size / size_in_units(objective.form, self.units)
         return GraHTPState(point, point, eta, best=point.value)
 
     def step(self, objective: Objective, state: GraHTPState, context: Context) -> GraHTPState:
@@ -212,6 +220,9 @@ class GraHTP(IterativeBackend[GraHTPState]):
                 return point  # rounding
             point = following
         return point
+
+    def published_iterate(self, state: GraHTPState) -> Point:
+        return state.relaxed
 
     def residual(self, state: GraHTPState) -> float:
         return state.change

@@ -21,12 +21,14 @@ from sparsemodel.interfaces import (
     check_options,
 )
 from sparsemodel.numerics import (
+    Units,
     normalised_step,
     project,
     pruned,
     relative_change,
     relaxed_budget,
     select,
+    size_in_units,
 )
 
 
@@ -65,21 +67,26 @@ class PGD(IterativeBackend[PGDState]):
         Stops when the relative change of ``x`` falls below it.
     max_iter
         Iteration limit.
+    units
+        What ``step_size``, as a number, multiplies the gradient of: the objective as it is
+        ``"declared"``, the ``"sum"`` of the losses, or their ``"mean"``.
 
     Notes
     -----
     One gradient an iteration, and a restricted minimisation whenever the ``K`` largest units of
     the iterate are others than before.
 
-    Literal mode keeps 9 K entries and the step 2 / L, as Section 5 of the paper; ``relaxation`` and
-    ``step_size`` give others. The paper judges the iterate itself, here it is pruned and refitted
-    for the result.
+    Literal mode keeps 9 K entries and the step 2 / L, as Section 5 of the paper (2 / svds(A A') for
+    a squared loss); ``relaxation`` and ``step_size`` give others, a number for the paper's
+    :math:`\|A x - y\|^2 / 2`, a sum. The paper judges the iterate itself, here it is pruned and
+    refitted for the result.
     """
 
     relaxation: float = 2.0
     step_size: float | Literal["lipschitz"] | None = None
     tol: float = 1e-6
     max_iter: int = 1000
+    units: Units = "declared"
 
     name: ClassVar[str] = "pgd"
     reference: ClassVar[str] = "Shen and Li (JMLR 2018), Theorem 1 and Section 3"
@@ -91,12 +98,18 @@ class PGD(IterativeBackend[PGDState]):
     published: ClassVar[Mapping[str, Any] | None] = {
         "relaxation": 9.0,
         "step_size": "lipschitz",
+        "units": "sum",
         "tol": 0.0,
     }
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 
     def __post_init__(self) -> None:
-        check_options(self, relaxation="at least 1", step_size="positive or 'lipschitz' or None")
+        check_options(
+            self,
+            relaxation="at least 1",
+            step_size="positive or 'lipschitz' or None",
+            units="'declared' or 'sum' or 'mean'",
+        )
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
         if self.step_size != "lipschitz" or not isinstance(form, SparseRegression):
@@ -109,7 +122,7 @@ class PGD(IterativeBackend[PGDState]):
         point = context.first_point(objective)
         eta = 0.0
         if isinstance(self.step_size, float | int):
-            eta = float(self.step_size)
+            eta = float(self.step_size) / size_in_units(objective.form, self.units)
         else:
             bound = objective.smoothness().value
             eta = 2.0 / bound if np.isfinite(bound) and bound > 0.0 else 0.0
@@ -135,6 +148,9 @@ class PGD(IterativeBackend[PGDState]):
         last = None if state.point is state.relaxed or change <= self.tol else state.point
         point = pruned(objective, context.restricted, following, last)
         return PGDState(following, point, eta, change)
+
+    def published_iterate(self, state: PGDState) -> Point:
+        return state.relaxed
 
     def residual(self, state: PGDState) -> float:
         return state.change

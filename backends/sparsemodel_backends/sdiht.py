@@ -65,7 +65,9 @@ class SDIHT(DualAscent):
         drawn from all of them, with the step :math:`m L / (t + 2)` for ``m`` blocks, ``t``
         counting blocks, and no first step on all observations. An iteration is ``m`` blocks.
     schedule
-        As in :class:`~sparsemodel_backends.diht.DIHT`; the constant step is that of Theorem 22.
+        As in :class:`~sparsemodel_backends.diht.DIHT`.
+    step_size
+        As in :class:`~sparsemodel_backends.diht.DIHT`, for Theorem 22.
     restarts
         As in :class:`~sparsemodel_backends.diht.DIHT`, once an epoch.
     tol
@@ -81,7 +83,8 @@ class SDIHT(DualAscent):
     expected to be stable, as in :class:`~sparsemodel_backends.diht.DIHT`.
 
     Literal mode is ``sampling="uniform"`` without restarts; ``batches`` gives the paper's ``m``,
-    and ``schedule="constant"`` the step of Theorem 22.
+    ``schedule="constant"`` and ``step_size`` the step of Theorem 22. The ``c`` of losses that are
+    not smooth is 1, where the paper tunes it by a grid search; ``scale`` gives another.
     """
 
     batches: int | None = None
@@ -89,6 +92,7 @@ class SDIHT(DualAscent):
     restarts: bool = True
     sampling: Literal["epochs", "uniform"] = "epochs"
     schedule: Literal["decreasing", "constant"] = "decreasing"
+    step_size: float | None = None
     tol: float = 1e-6
     max_iter: int = 500
     patience: int = 100
@@ -97,8 +101,9 @@ class SDIHT(DualAscent):
     reference: ClassVar[str] = "Yuan, Liu, Wang, Liu and Metaxas (JMLR 2020), Algorithm 2"
     guarantee: ClassVar[str] = (
         "as published, the expected duality gap tends to zero as 1/sqrt(t) for losses with a "
-        "Lipschitz derivative when lambda min |w_S| exceeds the largest gradient at the minimiser "
-        "(Yuan et al. 2020, Theorem 19)"
+        "Lipschitz derivative and a conjugate whose domain and slopes are bounded (smoothed hinge, "
+        "Huber) when lambda min |w_S| exceeds the largest gradient at the minimiser (Yuan et al. "
+        "2020, Theorem 19)"
     )
     published: ClassVar[Mapping[str, Any] | None] = {
         "sampling": "uniform",
@@ -117,7 +122,7 @@ class SDIHT(DualAscent):
     )
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return drawn_theorems(self.schedule)
+        return drawn_theorems(self.schedule, self.step_size)
 
     def __post_init__(self) -> None:
         check_options(
@@ -129,7 +134,7 @@ class SDIHT(DualAscent):
         )
 
     def init(self, objective: Objective, context: Context) -> DIHTState:
-        first = first_state(objective, context, self.schedule)
+        first = first_state(objective, context, self)
         if context.start is not None or self.sampling == "uniform":
             return first
         # A first support chosen from a few observations would be hard to leave.
@@ -154,7 +159,7 @@ class SDIHT(DualAscent):
         a = tuple(part.copy() for part in state.a)
         q = state.q.copy()
         w = np.zeros_like(q)
-        for t, batch in self._batches(form, count, state.iteration, context.rng):
+        for t, batch in self._batches(objective, count, state.iteration, context.rng):
             w[support] = values
             for part in batch:
                 loss = cast("IntervalConjugable", form.terms[part.index].loss)
@@ -169,7 +174,6 @@ class SDIHT(DualAscent):
                 new = loss.project_dual(old + eta * slope, part.target)
                 a[part.index][part.rows] = new
                 q += part.design.rmatvec(part.weights * (new - old))
-            objective.work.passes += 1.0 / count
             w[support] = 0.0
             support, values, _ = primal_of(form, q)
         if state.iteration % 10 == 9:  # the sums have gathered rounding
@@ -177,14 +181,14 @@ class SDIHT(DualAscent):
         return advance(objective, context, state, a, q, restarts=self.restarts)
 
     def _batches(
-        self, form: SparseRegression, count: int, iteration: int, rng: np.random.Generator
+        self, objective: Objective, count: int, iteration: int, rng: np.random.Generator
     ) -> Iterator[tuple[int, tuple[Batch, ...]]]:
         """Yield the batches of an iteration with the ``t`` of their steps."""
         if self.sampling == "uniform":
             for t in range(iteration * count, (iteration + 1) * count):
-                yield t, drawn_block(form, count, rng)
+                yield t, drawn_block(objective, count, rng)
         else:
-            for batch in epoch(form, count, rng):
+            for batch in epoch(objective, count, rng):
                 yield iteration, batch
 
 

@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: arguments, real data, solving, tables, pictures.
+"""What the scripts of this folder share: arguments, real data, solving, pictures.
 
 Every script regenerates the figures or tables named in its first line:
 
@@ -20,7 +20,6 @@ repository.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import sys
@@ -39,6 +38,7 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 import sparsemodel as sm
+from sparsemodel import experiments
 from sparsemodel.reporting.plots.plot_style import quiet
 
 # One look for every method in every picture; the colours are told apart by everybody (Okabe-Ito).
@@ -142,57 +142,14 @@ def options(doc: str | None) -> Options:
     return Options(given.full, given.data, given.output, given.seed, given.trials, minutes)
 
 
-class Trials:
-    """The finished trials of a program: ``FOLDER/NAME.jsonl`` has a line for each.
-
-    ``trials(*key)`` is ``trial(*key)``, computed once; ``{}`` once the minutes are over. The key
-    has everything in it that the numbers depend on.
-    """
+class Trials(experiments.Trials):
+    """The trials of a program, in ``FOLDER/NAME.jsonl``, within its minutes."""
 
     made: ClassVar[list[Trials]] = []
 
     def __init__(self, chosen: Options, name: str, trial: Callable[..., dict[str, float]]) -> None:
-        self._path, self._trial = chosen.output / f"{name}.jsonl", trial
-        self._end = time.monotonic() + 60.0 * chosen.minutes
-        self._done = recorded(self._path)
-        self._earlier = set(self._done)
-        self.asked: set[tuple[Any, ...]] = set()
+        super().__init__(chosen.output / f"{name}.jsonl", trial, minutes=chosen.minutes)
         self.made.append(self)
-
-    def __call__(self, *key: Any) -> dict[str, float]:
-        self.asked.add(key)
-        if key not in self._done:
-            if time.monotonic() > self._end:
-                return {}
-            began = time.process_time()
-            numbers = self._trial(*key)
-            line = {"trial": key, "numbers": numbers, "seconds": time.process_time() - began}
-            self._done[key] = line
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
-        return self._done[key]["numbers"]
-
-    @property
-    def done(self) -> int:
-        """Return how many of the trials that were asked for are there."""
-        return len(self.asked & self._done.keys())
-
-    @property
-    def spared(self) -> float:
-        """Return the CPU seconds of the trials that were asked for and run earlier, if known."""
-        return sum(self._done[key].get("seconds", math.nan) for key in self.asked & self._earlier)
-
-    def means(self, several: Iterable[Sequence[Any]]) -> dict[str, float]:
-        """Return the mean of every number over trials, and how many there are as ``"trials"``."""
-        found = [numbers for key in several if (numbers := self(*key))]
-        names = found[0] if found else {}
-        means = {name: float(np.mean([numbers[name] for numbers in found])) for name in names}
-        return means | {"trials": len(found)} if found else {}
-
-    @property
-    def finished(self) -> list[tuple[Any, ...]]:
-        """Return the keys of all finished trials, of earlier runs as well."""
-        return list(self._done)
 
     def standing(self) -> str:
         """Return how the default compares with the best of the others, over all finished trials."""
@@ -207,18 +164,6 @@ class Trials:
             f"Of all {len(excess)} instances the objective of the default is the lowest, or level "
             f"with it, in {level}; at worst it is {worst:.2g} % above the best."
         )
-
-
-def recorded(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Return the lines of finished trials in a file; a last one that was cut off does not count."""
-    if not path.exists():
-        return {}
-    text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:
-        path.write_text(whole, encoding="utf-8")
-    lines = [json.loads(line) for line in whole.splitlines()]
-    return {tuple(line["trial"]): line for line in lines}
 
 
 def shipped(name: str) -> Any:
@@ -296,30 +241,18 @@ def table(
     show: bool = True,
 ) -> None:
     """Print the rows and write them to ``NAME.csv``."""
-    rows = [list(row) for row in rows]
-    with (chosen.output / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([header, *rows])
-    if not show:
-        return
-    shown = [[_cell(v) for v in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(header, *shown, strict=True)]
-    for line in [header, *shown]:
-        print("  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)))
+    made = experiments.Table(tuple(header), [list(row) for row in rows])
+    made.save(chosen.output / f"{name}.csv")
+    if show:
+        print(made)
 
 
 def for_the_page(
     chosen: Options, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]], note: str
 ) -> None:
     """Write ``NAME.txt``: what was run, and a Markdown table, for the documentation to include."""
-    lines = [header, ["---"] * len(header), *([_cell(v) for v in row] for row in rows)]
-    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    text = experiments.Table(tuple(header), list(rows)).markdown()
     (chosen.output / f"{name}.txt").write_text(f"{note}\n\n{text}\n", encoding="utf-8")
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.3g}"
-    return str(value)
 
 
 def panels(rows: int = 1, columns: int = 1, *, width: float = 8.0, height: float = 2.9) -> Any:

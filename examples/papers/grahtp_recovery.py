@@ -90,6 +90,12 @@ def main(chosen: Options) -> None:
         "logistic": chosen.pick((600, 800, 1000), range(200, 2401, 200)),
     }
     repeats = {"linear": chosen.repeats(6, 100), "logistic": chosen.repeats(3, 100)}
+    trials.in_rounds(
+        [(model, n, k, chosen.seed, i) for i in range(repeats[model])]
+        for model in sizes
+        for n in sizes[model]
+        for k in KS
+    )
     rows: list[Any] = []
     for model in sizes:
         for n in sizes[model]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, Self, final
 
 import numpy as np
@@ -79,6 +79,10 @@ class Outcome:
     """Whether a short proof found the point globally optimal."""
     backends: tuple[Backend, ...] = ()
     """What the plan had, with the options in force."""
+    keeps_steps: bool = True
+    """Whether their steps were those of the declared columns."""
+    keeps_predictions: bool = True
+    """Whether the observations were those that were declared."""
 
 
 class FoundBound(NamedTuple):
@@ -156,15 +160,23 @@ class RunOptions:
     proved_last: bool = False
     """Whether the proof is also tried where no backend requests it."""
 
-    def listener(self) -> Callable[[Iteration], bool] | None:
-        """Return what a backend calls after each iteration, None without a callback."""
+    def listener(
+        self, restore: Callable[[FloatArray], FloatArray]
+    ) -> Callable[[Iteration], bool] | None:
+        """Return what a backend calls after each iteration, None without a callback.
+
+        ``restore`` brings its iterates into the coordinates of the unreduced form.
+        """
         callback = self.callback
         if callback is None and not shown():
             return None
 
         def listen(event: Iteration) -> bool:
             report(lambda: _words(event))
-            return callback is not None and callback(event) is True
+            if callback is None:
+                return False
+            x = None if event.x is None else restore(event.x)
+            return callback(replace(event, x=x)) is True
 
         return listen
 

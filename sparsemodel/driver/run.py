@@ -22,7 +22,9 @@ from sparsemodel.interfaces import (
     Context,
     FloatArray,
     Form,
+    IntArray,
     Limits,
+    Objective,
     Point,
     Result,
     Stop,
@@ -156,13 +158,13 @@ class _Run:
         last = self._results[-1] if self._results else None
         source = {"zero": None, "last": last, "best": self._best}[stage.start]
         context = Context(
-            restricted=self._restricted,
+            restricted=self._counted,
             limits=Limits(
                 stage.max_iter if options.max_iter is None else options.max_iter, self._deadline
             ),
             rng=np.random.default_rng(options.seed),
             start=self._first if source is None else source.point.x,
-            on_iterate=options.listener(),
+            on_iterate=options.listener(self._reduced.restore),
             proof=None if options.proof is None else self._prove,
         )
         result = stage.backend.solve(objective, context)
@@ -181,6 +183,13 @@ class _Run:
             )
         )
         return result
+
+    def _counted(
+        self, objective: Objective, support: IntArray, start: Point, *, tol: float | None = None
+    ) -> Point:
+        """Minimise on a support for a backend, and count it."""
+        objective.work.restricted_solves += 1
+        return self._restricted(objective, support, start, tol=tol)
 
     def _take(self, result: Result, found_by: str) -> None:
         self._results.append(result)
@@ -272,6 +281,8 @@ class _Run:
             bound=-np.inf if proof is None else min(proof.bound, _moved(value, -1.0)),
             optimal=proof is not None and proof.closed and value <= _moved(proof.upper, 1.0),
             backends=tuple(stage.backend for stage in self._plan.stages),
+            keeps_steps=reduced.keeps_steps,
+            keeps_predictions=reduced.keeps_predictions,
         )
 
 

@@ -7,16 +7,17 @@ Ctrl-C) is written once, here, and final.
 
 from __future__ import annotations
 
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, final
 
 import numpy as np
 
 from sparsemodel.interfaces.design import Access
-from sparsemodel.interfaces.errors import ModelError, WithNamedOptions
+from sparsemodel.interfaces.errors import BackendContractError, ModelError, WithNamedOptions
 from sparsemodel.interfaces.events import Iteration, Stop
 from sparsemodel.interfaces.forms.canonical import Form, SparseRegression
 from sparsemodel.interfaces.loss.base import Loss
@@ -154,6 +155,9 @@ class Backend(WithNamedOptions, ABC):
     """What is expected of it, which decides between backends of one role."""
     published: ClassVar[Mapping[str, Any] | None] = None
     """Options that make it the algorithm as its paper prints it; None when there are none."""
+    units: str = "declared"
+    """What its steps multiply the gradient of (:data:`sparsemodel.numerics.Units`). With other
+    units than ``"declared"`` it is run on the declared observations and columns."""
 
     def theorems(self) -> tuple[Theorem, ...]:
         """Return what is proved about it with these options, for ``problem.theory()``."""
@@ -239,6 +243,13 @@ class IterativeBackend(Backend, Generic[State]):
         point: Point = cast("Any", state).point
         return point
 
+    def published_iterate(self, state: State) -> Point:
+        """Return the iterate that the paper prints, for callbacks: :meth:`iterate` by default.
+
+        Another one where that is made of it: pruned to ``k`` entries, or minimised on its support.
+        """
+        return self.iterate(state)
+
     def stopped(self, objective: Objective, state: State) -> Stop | None:
         """Return why to end at this state, or None to go on: by default where it is ``done``.
 
@@ -269,7 +280,7 @@ class IterativeBackend(Backend, Generic[State]):
             state = self.init(objective, context)
         except KeyboardInterrupt:
             return Result(context.first_point(objective), Stop.INTERRUPTED, iterations=0)
-        best = self.iterate(state)
+        best = self._point_of(state, "init")
         best_value = priced(objective, best)
         history: list[Iteration] = []
         index = 0
@@ -283,7 +294,7 @@ class IterativeBackend(Backend, Generic[State]):
                     stop = Stop.TIME_LIMIT
                     break
                 following = self.step(objective, state, context)
-                point = self.iterate(following)
+                point = self._point_of(following, "step")
                 value = priced(objective, point)
                 seen = self.iterate(state).gradient
                 failed = seen is not None and np.isnan(seen).any()  # products of the last point
@@ -302,9 +313,13 @@ class IterativeBackend(Backend, Generic[State]):
                     residual=self.residual(state),
                     elapsed=time.perf_counter() - began,
                     values=point.x[point.support],
+                    work=replace(objective.work),
                 )
                 history.append(event)
-                if context.on_iterate is not None and context.on_iterate(event):
+                listener = context.on_iterate
+                if listener is not None and listener(
+                    replace(event, x=self.published_iterate(state).x, state=state)
+                ):
                     stop = Stop.CALLBACK
                 else:
                     stop = self.stopped(objective, state)
@@ -317,6 +332,49 @@ class IterativeBackend(Backend, Generic[State]):
             history=tuple(history),
             dual=self.dual(state),
             notes=self.notes(state),
+        )
+
+    def _point_of(self, state: State, method: str) -> Point:
+        """Return the point of a state that an author's ``init`` or ``step`` returned."""
+        name = type(self).__name__
+        try:
+            point: object = self.iterate(state)
+        except AttributeError as error:
+            raise BackendContractError(
+                f"{name}.{method} returned {_kind_of(state)}, which has no point ({error}). A "
+                "state is a value with a field `point`, made by objective.point(support, values) "
+                "or objective.point_from(x); for another field write `def iterate(self, state)`."
+            ) from error
+        if not isinstance(point, Point):
+            raise BackendContractError(
+                f"{name}.iterate of what {name}.{method} returned is {_kind_of(point)}, not a "
+                "Point. Make one with objective.point_from(x), for an array of all coordinates, or "
+                "objective.point(support, values)."
+            )
+        return point
+
+
+def _kind_of(value: object) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def check_class(cls: type[Backend]) -> None:
+    """Raise :class:`ModelError` where a class of a backend lacks what planning reads.
+
+    ``name`` and ``capabilities``: the message has the line to write.
+    """
+    name = cls.__name__
+    if not isinstance(getattr(cls, "name", None), str):
+        word = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+        raise ModelError(
+            f"{name} has no name, by which plans and reports call it. Write "
+            f'`name: ClassVar[str] = "{word}"` in the class.'
+        )
+    if not isinstance(getattr(cls, "capabilities", None), Capabilities):
+        raise ModelError(
+            f"{name} does not say which problems it solves. Write `capabilities: "
+            "ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,))` in the class, "
+            "or Capabilities() for what needs a gradient alone."
         )
 
 

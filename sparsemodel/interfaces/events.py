@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 from sparsemodel.interfaces.numeric import FloatArray, IntArray
+from sparsemodel.interfaces.objective import Work
 
 
 class Stop(Enum):
@@ -58,6 +59,15 @@ class Iteration:
     """Seconds since the run began."""
     values: FloatArray
     """``x[support]`` in the backend's coordinates (kept compact: histories can be long)."""
+    work: Work = field(default_factory=Work)
+    """What the objective has counted since the solve began: passes, gradients, gradients of rows,
+    products, restricted solves."""
+    x: FloatArray | None = None
+    """For callbacks, not in a history: the iterate that the paper of the backend prints, before it
+    is pruned or refitted, in the declared coordinates, those of the variables one after the
+    other."""
+    state: Any = None
+    """For callbacks: the state of the backend, in its own coordinates."""
 
 
 Callback: TypeAlias = Callable[[Iteration], object]

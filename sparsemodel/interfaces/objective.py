@@ -24,11 +24,22 @@ from sparsemodel.interfaces.numeric import FloatArray, IntArray
 class Work:
     """What a run has spent so far; the driver makes one, and every objective of the run adds to it.
 
-    ``passes`` counts in units of one ``A @ x`` plus one ``A.T @ r`` over all terms.
+    ``passes`` counts in units of one ``A @ x`` plus one ``A.T @ r`` over all terms. The others
+    count calls, whoever makes them: a backend that uses its objective, batches of
+    :func:`sparsemodel.numerics.epoch` or :func:`~sparsemodel.numerics.drawn_block`, and the
+    restricted solver of its context has nothing to count itself.
     """
 
     passes: float = 0.0
     factorizations: int = 0
+    gradients: int = 0
+    """Gradients of the whole objective."""
+    row_gradients: int = 0
+    """Gradients of single observations, in batches of any size."""
+    products: int = 0
+    """Products with columns of a support: values, restricted gradients, Hessians."""
+    restricted_solves: int = 0
+    """Minimisations on a support."""
 
 
 @final
@@ -51,7 +62,7 @@ class Point:
     """A point with what was computed on the way to its value; immutable."""
 
     x: FloatArray
-    """The coordinates, full shape."""
+    """The coordinates, full shape; read-only, since value and gradient belong to them."""
     support: IntArray
     """Sorted indices outside which ``x`` is zero; the free coordinates are among them."""
     value: float
@@ -66,6 +77,12 @@ class Point:
     support; given by restricted solvers that find one, as they do for nonsmooth losses."""
     memo: Memo = field(default_factory=Memo, repr=False)
     """Filled by :meth:`Objective.gradient` when it is first called."""
+
+    def __post_init__(self) -> None:
+        if self.x.flags.writeable:  # a view, so that the array stays the caller's
+            kept = self.x.view()
+            kept.flags.writeable = False
+            object.__setattr__(self, "x", kept)
 
     @property
     def gradient(self) -> FloatArray | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import final
 
@@ -44,6 +44,12 @@ class Constants:
         """
         return tuple((c - 1.0) / (c + 1.0) if math.isfinite(c) else 1.0 for c in self.condition)  # type: ignore[return-value]
 
+    def divided(self, size: float) -> Constants:
+        """Return the constants of the objective divided by a number."""
+        low, high = self.smoothness
+        least, most = self.convexity
+        return Constants(self.level, (low / size, high / size), (least / size, most / size))
+
 
 def _ratio(one: float, two: float) -> float:
     return one / two if two > 0.0 and math.isfinite(one) else math.inf
@@ -64,6 +70,9 @@ class Guarantee:
     """What the theorem promises when the condition holds."""
     numbers: dict[str, float] = field(default_factory=dict)
     """The theorem's constants, computed on the safe side; empty where there are none."""
+    unchecked: tuple[str, ...] = ()
+    """Assumptions of the theorem that the data do not decide, or that concern an unknown target:
+    it applies where they are true."""
 
 
 @final
@@ -90,7 +99,7 @@ class Setting:
     weight: float
     """``n c`` for equal observation weights ``c``; 0 where they differ."""
     row_smoothness: float
-    """``L`` of TIGHT's assumption A2 at level ``4k``."""
+    """``L`` of TIGHT's assumption A2 at level ``4k``: every observation's, times their number."""
     norm: float
     """Upper bound on the spectral norm of the design."""
     coefficients: tuple[float, float]
@@ -104,6 +113,42 @@ class Setting:
     """Whether backends work on scaled columns, so that their steps are in other units."""
     combined: bool = False
     """Whether backends work on combinations of the observations."""
+    total: float = 1.0
+    """Sum of the observation weights: the objective in units of the mean of the losses."""
+    dual: float = math.inf
+    """Euclidean norm of the derivatives of the losses at the point."""
+    dual_bounds: tuple[float, float] = (math.inf, math.inf)
+    """Largest size of a dual variable, and of the slope of its conjugate; ``inf`` where they are
+    not bounded."""
+    relaxed_row_smoothness: float = math.inf
+    """``row_smoothness`` for the iterates of a backend that keep more than ``k`` entries."""
+
+    def in_units(self, units: str) -> Setting:
+        """Return the setting of the objective as a paper writes it.
+
+        ``units`` are those of :data:`sparsemodel.numerics.Units`: ``"sum"`` or ``"mean"`` of the
+        losses, ``"declared"`` for the objective as it is.
+        """
+        if units == "declared":
+            return self
+        size = self.total if units == "mean" else self.total / max(self.observations, 1)
+        return replace(
+            self,
+            constants={level: c.divided(size) for level, c in self.constants.items()},
+            data={level: c.divided(size) for level, c in self.data.items()},
+            ridge=self.ridge / size,
+            weight=self.weight / size,
+            total=self.total / size,
+            row_smoothness=self.row_smoothness / size,
+            relaxed_row_smoothness=self.relaxed_row_smoothness / size,
+            slopes=(self.slopes[0] / size, self.slopes[1] / size),
+            target=(self.target[0], self.target[1] / size),
+        )
+
+    def keeping(self, relaxation: float) -> Setting:
+        """Return the setting of an algorithm whose iterates keep ``relaxation * k`` entries."""
+        k = min(math.ceil(relaxation * self.k), self.p)
+        return replace(self, k=k, row_smoothness=self.relaxed_row_smoothness)
 
     def at(self, level: int) -> Constants:
         """Return the constants of a level; no support has more than ``p`` coordinates."""
@@ -159,10 +204,34 @@ def run_otherwise(theorem: Theorem, why: str) -> Theorem:
     return except_where(theorem, lambda _: True, FAILS, why)
 
 
-def in_units(theorem: Theorem) -> Theorem:
-    """Return a theorem with a step that was given, for problems whose columns are not scaled."""
+def in_units(theorem: Theorem, units: str = "declared") -> Theorem:
+    """Return a theorem with a step that was given, for problems whose columns are not scaled.
+
+    ``units`` says what the step multiplies the gradient of; the theorem's numbers are in them.
+    """
     text = "the step was one of scaled columns, and the constants are those of the columns"
-    return except_where(theorem, lambda s: s.rescaled, OPEN, text)
+    own = Theorem(theorem.source, lambda s: theorem.judge(s.in_units(units)))
+    return except_where(own, lambda s: s.rescaled, OPEN, text)
+
+
+def keeping(theorem: Theorem, relaxation: float) -> Theorem:
+    """Return a theorem about iterates with more entries than the solution may have.
+
+    Its ``k`` is then that of the iterates, and so are the levels of its constants.
+    """
+    return Theorem(theorem.source, lambda s: theorem.judge(s.keeping(relaxation)))
+
+
+def assuming(theorem: Theorem, *unchecked: str) -> Theorem:
+    """Return a theorem with assumptions that are not checked, which its verdict lists."""
+    return Theorem(
+        theorem.source,
+        lambda s: (
+            replace(found, unchecked=unchecked)
+            if (found := theorem.judge(s)).status != FAILS
+            else found
+        ),
+    )
 
 
 def all_of(*statuses: str) -> str:

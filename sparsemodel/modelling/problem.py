@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast, final
 from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.driver import Outcome, RunOptions
-from sparsemodel.interfaces import Backend, Callback, NotSolvedError
+from sparsemodel.interfaces import Backend, Callback, DataTypeError, NotSolvedError
 from sparsemodel.interfaces.numeric import whole_number
 from sparsemodel.modelling.expressions.foreign import taken
 from sparsemodel.modelling.expressions.parameters import Parameter
@@ -92,6 +92,7 @@ class Problem(Declaration):
         max_iter: int | None = None,
         verbose: bool = False,
         callback: Callback | None = None,
+        reductions: bool | None = None,
     ) -> Solution:
         """Solve with the chosen (or the given) backend and fill the variables' values.
 
@@ -118,7 +119,14 @@ class Problem(Declaration):
         verbose
             Write to standard error what was compiled and what each stage did.
         callback
-            Called with each :class:`~sparsemodel.interfaces.Iteration`; True ends the run.
+            Called with each :class:`~sparsemodel.interfaces.Iteration`; True ends the run. Its
+            ``x`` is the iterate of the backend's paper in the declared coordinates, ``work`` what
+            the objective has counted, ``state`` that of the backend.
+        reductions
+            Whether columns are scaled, an intercept is removed and many rows are combined before a
+            backend runs. False gives it the declared numbers. None: True, but for backends whose
+            steps are in the units of a paper (:meth:`~sparsemodel.interfaces.Backend.as_published`
+            of those that take steps).
 
         Returns
         -------
@@ -140,14 +148,18 @@ class Problem(Declaration):
         """
         began = time.perf_counter()
         options = run_options(seed, time_limit, max_iter, callback)
+        if reductions is not None and not isinstance(reductions, bool):
+            raise DataTypeError(f"reductions must be True, False or None, not {reductions!r}.")
         fewest = self._declared.reading.fewest
         with within(time_limit) as limit:
             if fewest is None:
-                return self._solve(began, backend, start, options, effort, verbose)
+                return self._solve(began, backend, start, options, effort, verbose, reductions)
 
             def least_loss(each: Problem) -> Solution:
                 here = replace(options, time_limit=limit.limit)
-                return each._solve(began, backend, start, here, effort, verbose, fitting=True)
+                return each._solve(
+                    began, backend, start, here, effort, verbose, reductions, fitting=True
+                )
 
             return self._take(fewest.solve(fewest.problem(Problem), least_loss))
 
@@ -175,6 +187,7 @@ class Problem(Declaration):
         options: RunOptions,
         effort: Effort,
         verbose: bool,
+        reductions: bool | None,
         fitting: bool = False,
     ) -> Solution:
         compiled, first = self._compiled(looking=True), None
@@ -187,7 +200,14 @@ class Problem(Declaration):
             options, start=first, enclosure=enclosure, proof=proof, proved_last=effort == "high"
         )
         outcome, found = run_plan(
-            self._declared.reading, compiled, options, backend, effort, verbose=verbose, began=began
+            self._declared.reading,
+            compiled,
+            options,
+            backend,
+            effort,
+            verbose=verbose,
+            began=began,
+            reductions=reductions,
         )
         return self._take(found, outcome)
 

@@ -7,7 +7,12 @@ from sparsemodel.numerics.along_k.supports import SupportsAlongK, searched_along
 from sparsemodel.numerics.curvatures.batches import Batch, batch_count, drawn_block, epoch
 from sparsemodel.numerics.curvatures.curvature import cheap_columns, full_diagonal, hessian_columns
 from sparsemodel.numerics.curvatures.power import restricted_smoothness
-from sparsemodel.numerics.curvatures.step_lengths import mean_curvature, normalised_step
+from sparsemodel.numerics.curvatures.step_lengths import (
+    Units,
+    mean_curvature,
+    normalised_step,
+    size_in_units,
+)
 from sparsemodel.numerics.duality import (
     Dual,
     conjugate_slope,
@@ -87,6 +92,7 @@ __all__ = [
     "SupportsAlongK",
     "Swap",
     "Threshold",
+    "Units",
     "armijo_step",
     "as_sequence",
     "batch_count",
@@ -139,6 +145,7 @@ __all__ = [
     "select_scores",
     "separation",
     "shrink_dual",
+    "size_in_units",
     "support_units",
     "top_k",
     "unexplained",

@@ -97,10 +97,12 @@ def conjugate_slope(loss: IntervalConjugable, a: FloatArray, y: FloatArray) -> F
 
 
 def constant_step(form: SparseRegression) -> float:
-    r"""Return the step of Theorems 17 and 22 in units of the weights; 0 where there is none.
+    r"""Return the step that is right on the support of the solution; 0 where there is none.
 
-    :math:`\mu_D / \ell_D^2` with :math:`\mu_D = \mu / n` and
-    :math:`\ell_D = \ell / n + \|X\|^2 / (\lambda n^2)`, times ``n``, is
+    In units of the weights. Theorems 17 and 22 have :math:`\mu_D / \ell_D^2` with
+    :math:`\mu_D = \mu / n`. By Lemma 31(a), :math:`\ell_D = \ell / n + \|X\|^2 / (\lambda n^2)`
+    while the support is that of the solution; with other supports it is larger (31(b)). The step,
+    over ``n``, is
     :math:`\mu / (\ell + \|C^{1/2} X \Lambda^{-1/2}\|^2)^2` for losses that are
     :math:`1/\mu`-smooth and :math:`1/\ell`-strongly convex. The norm comes from a power iteration,
     a pass each.

@@ -50,7 +50,7 @@ def test_grahtp(hard, run, H, same, eta):
         z = x - eta * hard.g(x)  # (S1)
         x = hard.argmin(np.flatnonzero(H(z, hard.k)))  # (S2), (S3)
         theirs.append(x)
-    states = run(GraHTP.as_published(step_size=eta), hard)
+    states = run(GraHTP.as_published(step_size=eta, units="sum"), hard)
     same([s.point.x for s in states], theirs)
 
 
@@ -59,7 +59,7 @@ def test_grahtp(hard, run, H, same, eta):
 def test_fast_variants_of_grahtp(hard, run, H, same, kind, inner):
     """(S3) as gradient steps, for the squared loss Foucart's FHTP (2011), or as Newton steps."""
     eta = 1.0 if hard.loss == "squared" else 10.0
-    options = {"debiasing": kind, "inner_steps": inner, "step_size": eta}
+    options = {"debiasing": kind, "inner_steps": inner, "step_size": eta, "units": "sum"}
     x, theirs = np.zeros(hard.A.shape[1]), []
     states = run(GraHTP.as_published(**options), hard)
     for state in states:  # each from the one before: halving makes much of the last digits
@@ -103,7 +103,7 @@ def test_relaxed_iterates(hard, run, H, same, backend):
         if backend is GraHTP:
             x = hard.argmin(np.flatnonzero(x))
         theirs.append(x)
-    states = run(backend.as_published(step_size=eta, relaxation=2.0), hard)
+    states = run(backend.as_published(step_size=eta, relaxation=2.0, units="sum"), hard)
     same([s.relaxed.x for s in states], theirs)
     for state, x in zip(states, theirs, strict=True):
         best = hard.argmin(np.flatnonzero(H(x, hard.k)))

@@ -210,7 +210,8 @@ def same_core(hard, run, same, seed, progress):
     start = range(hard.k)
     core = arht_core(hard, start, rho, opt, progress, np.random.default_rng(seed))
     theirs = [x for x, _ in zip(core, range(11), strict=False)]
-    backend = ARHT.as_published(smoothness=rho, target=opt, progress=progress, tol=1e-9)
+    given = {"smoothness": rho, "target": opt, "progress": progress}
+    backend = ARHT.as_published(**given, tol=1e-9, units="declared")
     states = run(backend, hard, 24, start=first_support(hard), seed=seed)
     ours = []
     for state in states:
@@ -234,8 +235,41 @@ def test_arht_takes_the_restricted_smoothness_of_pairs(quadratic, run):
     p = size(quadratic)
     pairs = [h[np.ix_([i, j], [i, j])] for i in range(p) for j in range(i)]
     top = max(np.linalg.eigvalsh(pair)[-1] for pair in pairs)
-    state = run(ARHT.as_published(), quadratic, 0, first=True)[0]
+    state = run(ARHT(scaled=False), quadratic, 0, first=True)[0]
     assert 0.9 * top <= state.strength[0] <= top * (1.0 + 1e-12)
+
+
+def test_arht_as_published_has_identity_rows(quadratic, run, problem_of):
+    """Section 6.2.2: rows of the identity below the columns are half the squared norm."""
+    for weight in (1.0, 0.2, 30.0):
+        problem = problem_of(quadratic.A, quadratic.y, quadratic.k, weight=weight)
+        state = run(ARHT.as_published(), problem, 0, first=True)[0]
+        np.testing.assert_allclose(state.strength, 1.0 / weight, rtol=1e-12)
+
+
+def test_arht_searches_the_value_as_printed(hard, run):
+    """Algorithm 6, lines 21 to 29: all runs of every guess, the slack of a third of epsilon."""
+    backend = ARHT.as_published(repeats=3, patience=3, tol=0.1)
+    guesses, state = [], None
+    for following in run(backend, hard, 2000, seed=1):
+        if (
+            state is not None
+            and state.filled
+            and following.attempts == 0
+            and state.core is not None
+        ):
+            middle = 0.5 * (state.lower + state.upper)
+            if (following.lower, following.upper) != (state.lower, state.upper):
+                reached = following.upper < state.upper
+                assert following.lower == (state.lower if reached else middle)
+                assert not reached or following.upper <= middle + state.precision / 3.0
+                assert state.attempts == 2, "the third run ended the guess"
+                guesses.append(reached)
+        state = following
+        if backend.stopped(hard.objective(), state) is not None:
+            break
+    assert len(guesses) >= 3
+    assert state.upper - state.lower <= state.precision
 
 
 def test_the_exchange_of_the_search_is_no_worse_than_that_of_ompr(quadratic, run):

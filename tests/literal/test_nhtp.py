@@ -17,7 +17,8 @@ from sparsemodel_backends.nhtp import NHTP
 def table_1(problem, steps, H, *, eta, every=10, sigma=5e-5, beta=0.5, gamma=None):
     """Return the iterates, and how often each kind of direction and step length occurred."""
     p, s = problem.A.shape[1], problem.k
-    x, out, seen = np.zeros(p), [], {"newton": 0, "gradient": 0, "shortened": 0, "dropped": 0}
+    x, out = np.zeros(p), []
+    seen = dict.fromkeys(("newton", "gradient", "shortened", "dropped", "thresholded"), 0)
     if not np.any(problem.g(x)):
         x = np.ones(p)  # section 4
     for k in range(steps):
@@ -45,8 +46,10 @@ def table_1(problem, steps, H, *, eta, every=10, sigma=5e-5, beta=0.5, gamma=Non
                 break
             alpha *= beta
             seen["shortened"] += 1
-        else:
-            return out + [x] * (steps - len(out)), seen
+        else:  # not in the paper; the authors' later code takes this step
+            following = np.zeros(p)
+            following[T] = x[T] - eta * g[T]
+            seen["thresholded"] += 1
         x = following
         out.append(x)
         if k > 0 and k % every == 0:  # section 4; k^-2 asks for k > 0

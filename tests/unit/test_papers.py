@@ -16,6 +16,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from sparsemodel.experiments import read_trials
+
 FOLDER = Path(__file__).parents[2] / "examples" / "papers"
 SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.name != "common.py")
 
@@ -134,10 +136,10 @@ RECORDED = sorted((Path(__file__).parents[2] / "docs/explanation/papers").glob("
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_a_sample_of_the_recorded_trials_comes_out_again(
-    path: Path, common: ModuleType, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twenty of the numbers behind every table: not times, nor of trials of over ten seconds."""
-    trials, judged = common.recorded(path), 0
+    trials, judged = read_trials(path), 0
     keys = [key for key, line in trials.items() if line.get("seconds", 0.0) <= 10.0]
     for key in (keys[i] for i in np.random.default_rng(0).permutation(len(keys))):
         again = program(path.stem, monkeypatch).trial(*key)

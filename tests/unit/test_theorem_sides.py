@@ -140,10 +140,11 @@ def test_ompr():
         9, at={2: ((1.4, 1.5), UNKNOWN), 18: (UNKNOWN, (1.0, 1.1)), 9: (UNKNOWN, (1.0, 1.1))}
     )
     told = arht.THEOREM_4_2.on(found)
-    assert (told.status, list(told.numbers.values())) == ("holds", [4.0, 9.0])
+    assert (told.status, list(told.numbers.values())) == ("holds", [4.0, 9.0, 8.0])  # B at q = 1.5
     far = {2: ((3.0, 5.0), UNKNOWN), 18: (UNKNOWN, (1.0, 1.1)), 9: (UNKNOWN, (1.0, 1.1))}
     told = arht.THEOREM_4_2.on(setting(9, at=far))
-    assert (told.status, list(told.numbers.values())) == ("open", [0.0, 1.0])  # 4 * 9 / 25
+    assert told.status == "open"
+    assert list(told.numbers.values()) == pytest.approx([0.0, 1.0, 24.0])  # 4 * 9 / 25; q = 5/3
     far[2] = ((9.0, 9.5), UNKNOWN)
     assert arht.THEOREM_4_2.on(setting(9, at=far)).status == "fails"
 
@@ -266,9 +267,9 @@ def test_diht_13_takes_the_constants_of_the_losses():
 
 
 def test_diht_15_and_17():
-    found = setting(4)
-    mu, ell = 0.5 / 50, 2.0 / 50 + 49.0 / (0.06 * 2500)
-    for theorem in (diht.THEOREM_15, diht.THEOREM_17):
+    found = replace(setting(4), dual=1.5, dual_bounds=(1.0, 2.0))
+    _, _, slow, fast = diht.theorems("decreasing")
+    for theorem in (slow, fast):
         told = theorem.on(found)
         assert told.status == "holds"
         assert told.numbers["epsilon"] == pytest.approx(1.0 - 0.03 / 0.3)
@@ -279,8 +280,25 @@ def test_diht_15_and_17():
         assert theorem.on(replace(found, free=1)).status == "fails"
         # Fewer than k nonzeros: the k-th largest is zero.
         assert theorem.on(replace(found, coefficients=(math.inf, 3.0))).status == "open"
+    # Lemma 31: (a) with the support of the solution, (b) before
+    mu, right = 0.5 / 50, 49.0 / (0.06 * 2500)
+    ell = 2.0 / 50 + right * (1.0 + 4.0 * 7.0 * 1.5 / (0.06 * 50 * 0.9))
     assert told.numbers["step eta"] == pytest.approx(mu / ell**2)
     assert told.numbers["contraction an iteration"] == pytest.approx(1.0 - (mu / ell) ** 2)
+    # Bounded variables and slopes, for Theorem 15
+    for bounds in ((math.inf, math.inf), (1.0, math.inf)):
+        assert slow.on(replace(found, dual_bounds=bounds)).status == "fails"
+        assert fast.on(replace(found, dual_bounds=bounds)).status == "holds"
+    assert fast.on(replace(found, dual=math.inf)).status == "open"
+    # Constant steps: that of the right support is too long by far, the theorem's is not.
+    assert diht.theorems("constant")[3].on(found).status == "fails"
+    eta = mu / ell**2
+    for times, status in ((1.0, "holds"), (1.9, "holds"), (2.1, "fails")):
+        told = diht.theorems("constant", times * eta)[3].on(found)
+        assert told.status == status
+        if status == "holds":
+            rate = 1.0 - 2.0 * times * eta * mu + (times * eta * ell) ** 2
+            assert told.numbers["contraction an iteration"] == pytest.approx(rate)
 
 
 def isometry(low, high):

@@ -128,7 +128,8 @@ def test_an_orthogonal_design_satisfies_everything():
     bare = theory(replace(form, ridge=np.zeros(p)), 2.0 * x)
     for name in ("GraHTP, Theorem 2(a)", "GraHTP, Theorem 2(b)", "TIGHT, Theorem 6"):
         assert bare.applies(name)
-    assert found.applies("DIHT, Theorem 15")
+    assert found.applies("DIHT, Theorem 17")
+    assert not found.applies("DIHT, Theorem 15")  # dual variables of squares are not bounded
     assert found.applies("NHTP, Theorem 9")
     # k = 1 is less than (2 + 16) kbar and than 18 s*, however well conditioned.
     assert not found.applies("GraHTP, Theorem 5(a)")

@@ -16,7 +16,13 @@ from sparsemodel.certificates import certify
 from sparsemodel.certificates.theory import theory
 from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import Cardinality, SparseRegression, Term
-from sparsemodel.losses import LogisticLoss, SquaredLoss
+from sparsemodel.losses import (
+    HuberLoss,
+    LogisticLoss,
+    SmoothedHingeLoss,
+    SquaredHingeLoss,
+    SquaredLoss,
+)
 
 
 def diagonal(curvature, k, ridge, *, y=None, loss=None):
@@ -298,8 +304,31 @@ def test_the_gap_of_diht_13_holds_for_a_logistic_loss(ridge, rng):
 
 def test_no_saddle_point_is_claimed_at_zero():
     form = diagonal(np.ones(6), 2, 0.5)
-    for source in ("DIHT, Theorem 15", "DIHT, Theorem 17", "DIHT, Theorem 19", "DIHT, Theorem 22"):
+    for source in ("DIHT, Theorem 17", "DIHT, Theorem 22"):
         assert told(form, source).status == "open"
+    form = diagonal(np.ones(6), 2, 0.5, y=np.ones(6), loss=SmoothedHingeLoss(0.5))
+    for source in ("DIHT, Theorem 15", "DIHT, Theorem 19"):
+        assert told(form, source).status in {"open", "fails"}
+
+
+@pytest.mark.parametrize(
+    ("loss", "bounded"),
+    [
+        (SmoothedHingeLoss(0.5), True),
+        (HuberLoss(0.7), True),
+        (SquaredLoss(), False),
+        (SquaredHingeLoss(), False),
+        (LogisticLoss(), False),  # the variables are, the slopes are not
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_diht_15_and_19_are_for_bounded_duals(loss, bounded):
+    """Section 4.1 of the paper, before Theorem 15."""
+    form = diagonal(np.ones(6), 2, 0.5, y=np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0]), loss=loss)
+    for source in ("DIHT, Theorem 15", "DIHT, Theorem 19"):
+        found = told(form, source)
+        assert ("not bounded" in found.condition) != bounded
+        assert bounded or found.status == "fails"
 
 
 def saddle(ridge, off, k=2):
@@ -348,15 +377,17 @@ def test_diht_15_and_17(ridge, off):
     epsilon = 2.0 / (1.0 + ridge) - off / ridge
     assert epsilon > 0.0
     mu_D = 1.0 / n
-    l_D = 1.0 / n + n * 1.0 / (ridge * n**2)  # ||X||^2 = n times the largest curvature
+    slopes = form.terms[0].design.matvec(w) - form.terms[0].target
+    X = np.sqrt(n)  # the square is n times the largest curvature
+    longer = 1.0 + 4.0 * X * np.linalg.norm(slopes) / (ridge * n * epsilon)  # Lemma 31(b)
+    l_D = 1.0 / n + n * 1.0 / (ridge * n**2) * longer
     drawn = told(form, "DIHT, Theorem 22", w).numbers
     assert drawn["decrease a draw of m blocks, times m"] == pytest.approx(
         (mu_D / l_D) ** 2, rel=1e-6
     )
-    for source in ("DIHT, Theorem 19", "DIHT, Theorem 15", "DIHT, Theorem 17"):
-        found = told(form, source, w)
-        assert found.status == "holds"
-        assert found.numbers["epsilon"] == pytest.approx(epsilon, rel=1e-9)
+    found = told(form, "DIHT, Theorem 17", w)
+    assert found.status == "holds"
+    assert found.numbers["epsilon"] == pytest.approx(epsilon, rel=1e-9)
     assert found.numbers["step eta"] == pytest.approx(mu_D / l_D**2, rel=1e-6)
     rate = 1.0 - (mu_D / l_D) ** 2
     assert found.numbers["contraction an iteration"] == pytest.approx(rate, rel=1e-6)

@@ -17,6 +17,7 @@ from sparsemodel.interfaces.self_description import (
     decided_below,
     for_targets,
     in_units,
+    keeping,
     run_otherwise,
     without_free,
 )
@@ -26,7 +27,8 @@ def grahtp_2(s: Setting, limit: float, source: str, method: str, step: float | N
     r"""GraHTP, Theorem 2: ``M_3k / m_3k`` below 1.1547 (GraHTP) or 1.26 (its fast variant).
 
     The step is given, or the best one, ``m / M^2``. ``rho`` below 0.5 implies the first condition,
-    ``rho`` below 0.62 does not imply the second.
+    ``rho`` below 1/1.62 does not imply the second. The paper prints 0.62 for 1/1.62, with which
+    the factor 1.62 rho may exceed one.
     """
     low, high = s.at(3 * s.k).condition
     status, given, exact = decided_below(low, high, limit), "", limit < 1.2
@@ -35,9 +37,9 @@ def grahtp_2(s: Setting, limit: float, source: str, method: str, step: float | N
         step = s.at(3 * s.k).convexity[0] / s.at(3 * s.k).smoothness[1] ** 2
     else:
         least, rho = _contractions(s.at(3 * s.k), step)
-        bound = 0.5 if exact else 0.62
+        bound = 0.5 if exact else 1.0 / 1.62
         status = all_of(status, decided_below(least, rho, bound))
-        given = f", and rho < {bound:g} for the step {step:.4g}; it is {between(least, rho)}"
+        given = f", and rho < {bound:.4g} for the step {step:.4g}; it is {between(least, rho)}"
     numbers: dict[str, float] = {}
     if status == HOLDS:
         rate = rho / (1.0 - rho) if exact else 1.62 * rho
@@ -220,10 +222,16 @@ THEOREM_10 = (
 )
 
 
-def theorems(step: float | None = None, otherwise: str = "") -> tuple[Theorem, ...]:
+def theorems(
+    step: float | None = None,
+    otherwise: str = "",
+    units: str = "declared",
+    relaxation: float = 1.0,
+) -> tuple[Theorem, ...]:
     """Return the theorems on GraHTP: with a step that was given, or the best one of each.
 
-    ``otherwise`` is in what the run differs from the printed algorithm.
+    ``otherwise`` is in what the run differs from the printed algorithm, ``units`` what the step is
+    one of, and ``relaxation`` how many times the entries of the solution its iterates keep.
     """
     limit = 2.0 / math.sqrt(3.0)
     about = (
@@ -237,11 +245,16 @@ def theorems(step: float | None = None, otherwise: str = "") -> tuple[Theorem, .
             lambda s: grahtp_8(s, "GraHTP, Theorem 8", 16.0, "GraHTP's result", step),
         ),
     )
-    return (*_about(about, step, otherwise), *THEOREM_10)
+    return (*_about(about, step, otherwise, units, relaxation), *THEOREM_10)
 
 
-def fast_theorems(step: float | None = None, otherwise: str = "") -> tuple[Theorem, ...]:
-    """Return the theorems on FGraHTP, which is IHT."""
+def fast_theorems(
+    step: float | None = None,
+    otherwise: str = "",
+    units: str = "declared",
+    relaxation: float = 1.0,
+) -> tuple[Theorem, ...]:
+    """Return the theorems on FGraHTP, which is IHT; as for :func:`theorems`."""
     about = (
         Theorem(
             "GraHTP, Theorem 2(b)",
@@ -249,12 +262,17 @@ def fast_theorems(step: float | None = None, otherwise: str = "") -> tuple[Theor
         ),
         Theorem("GraHTP, Theorem 5(b)", lambda s: grahtp_5b(s, step)),
     )
-    return tuple(without_free(theorem) for theorem in _about(about, step, otherwise))
+    run = _about(about, step, otherwise, units, relaxation)
+    return tuple(without_free(theorem) for theorem in run)
 
 
 def _about(
-    theorems: tuple[Theorem, ...], step: float | None, otherwise: str
+    theorems: tuple[Theorem, ...], step: float | None, otherwise: str, units: str, relaxation: float
 ) -> tuple[Theorem, ...]:
     if otherwise:
         return tuple(run_otherwise(theorem, otherwise) for theorem in theorems)
-    return theorems if step is None else tuple(in_units(theorem) for theorem in theorems)
+    if relaxation != 1.0:
+        theorems = tuple(keeping(theorem, relaxation) for theorem in theorems)
+    if step is None and units == "declared":
+        return theorems
+    return tuple(in_units(theorem, units) for theorem in theorems)

@@ -105,6 +105,7 @@ def nhtp_9(s: Setting, chosen: Chosen) -> Guarantee:
             else "quadratically where the second derivative is Lipschitz continuous around it"
         ),
         numbers,
+        () if s.quadratic or status == FAILS else (LIPSCHITZ_HESSIAN,),
     )
 
 
@@ -159,8 +160,11 @@ def nhtp_c10(s: Setting) -> Guarantee:
     )
 
 
-def theorems(chosen: Chosen, otherwise: str = "") -> tuple[Theorem, ...]:
-    """Return the theorems for the constants of a run.
+LIPSCHITZ_HESSIAN = "for the quadratic rate, that the Hessian is Lipschitz around the limit"
+
+
+def theorems(chosen: Chosen, units: str = "declared", otherwise: str = "") -> tuple[Theorem, ...]:
+    """Return the theorems for the constants of a run, which are in ``units``.
 
     ``otherwise`` is why Theorems 8 and 9 are not about it.
     """
@@ -170,8 +174,9 @@ def theorems(chosen: Chosen, otherwise: str = "") -> tuple[Theorem, ...]:
     )
     if otherwise:
         about = tuple(run_otherwise(theorem, otherwise) for theorem in about)
-    elif chosen.eta is not None or chosen.gamma is not None:
-        about = tuple(in_units(theorem) for theorem in about)
+    elif units != "declared" or chosen.eta is not None or chosen.gamma is not None:
+        about = tuple(in_units(theorem, units) for theorem in about)
     eight, nine = (without_free(theorem) for theorem in about)
     bound = Theorem("NHTP, Theorem 8, (29)", nhtp_29)
-    return eight, bound, nine, without_free(Theorem("NHTP, Corollary 10", nhtp_c10))
+    tenth = Theorem("NHTP, Corollary 10", lambda s: nhtp_c10(s.in_units(units)))
+    return eight, bound, nine, without_free(tenth)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
 
 from sparsemodel.interfaces.self_description import (
     FAILS,
@@ -16,6 +18,7 @@ from sparsemodel.interfaces.self_description import (
     except_where,
     for_targets,
     in_units,
+    keeping,
     run_otherwise,
     without_free,
 )
@@ -64,31 +67,76 @@ def tight_rip(
     )
 
 
-def tight_10(s: Setting, step: float | None = None) -> Guarantee:
+BALL = "the target is in the ball of the run (radius), whose square enters the last distance"
+
+
+def tight_10(s: Setting, step: float | None = None, inner: int | None = None) -> Guarantee:
     r"""TIGHT, Theorem 10: the expansion ``nu`` of hard thresholding below ``4L/(4L - alpha)``.
 
     ``L`` may be any number that is large enough, so that a step has to be below ``1/(4L)`` for the
-    one that is known; a longer one may be covered by a smaller ``L``.
+    one that is known; a longer one may be covered by a smaller ``L``. For a step that is given,
+    the two conditions of the paper are not enough where ``nu > 1/(1 - eta alpha)``: its proof
+    (Case 2) asks for ``4 nu alpha L eta^2 - 2 nu alpha eta + nu - 1 < 0``, which short steps
+    violate. That is the same as ``beta < 1`` for a long inner loop, which is asked for here.
     """
     smooth = s.row_smoothness
     sure, perhaps = _targets(s, smooth, lambda alpha: 4.0 * smooth / (4.0 * smooth - alpha))
-    if step is not None and not step * 4.0 * smooth < 1.0:
-        sure = 0
-    counts = sure, perhaps
     alpha = s.at(2 * s.k).convexity[0]
     numbers = {"largest step eta": 0.25 / smooth, "alpha": alpha, "L": smooth}
-    return for_targets(
+    words = ""
+    if step is not None:
+        words = f" and eta < 1/(4L), and beta < 1, for eta = {step:.4g}"
+        words += "" if inner is None else f", m = {inner}"
+        fits = (t for t in range(sure, 0, -1) if _rate(s, t, step, inner, smooth)[0] < 1.0)
+        sure = next(fits, 0)
+        if sure:
+            beta, gain, square = _rate(s, sure, step, inner, smooth)
+            numbers["contraction of the objective a stage"] = beta
+            if inner is not None:
+                numbers["tau per unit of radius and gradient"] = gain
+                numbers["tau per squared unit of gradient"] = square
+    found = for_targets(
         "TIGHT, Theorem 10",
-        counts,
-        "nu(k, K) < 4L/(4L - alpha)"
-        + ("" if step is None else f" and eta < 1/(4L), eta = {step:.4g}")
-        + " for a target of K >= 1 nonzeros; "
+        (sure, perhaps),
+        f"nu(k, K) < 4L/(4L - alpha){words} for a target of K >= 1 nonzeros; "
         + _curvature(s, smooth),
         "the objective of HT-SVRG, as published with a ball (radius) that the target is in and a "
-        "smaller step, falls in expectation linearly to that of every K-sparse target, up to the "
-        "gradient there times the radius, given inner loops that are long enough",
-        numbers if counts[0] else {},
+        "suitable step, falls in expectation linearly to that of every K-sparse target, up to the "
+        "gradient there times the radius (tau), given inner loops that are long enough",
+        numbers if sure else {},
     )
+    return replace(found, unchecked=(BALL,) if found.status != FAILS else ())
+
+
+def _rate(
+    s: Setting, target: int, step: float, inner: int | None, smooth: float
+) -> tuple[float, float, float]:
+    r"""Return ``beta`` of Theorem 10 and the two factors of ``tau``.
+
+    ``tau`` is the sum of the first, times the radius and the norm of the ``3k + K`` largest entries
+    of the gradient at the target, and of the second times the square of that norm. ``inner`` is
+    ``m``; None is its limit, without ``tau``. All of them fall with ``alpha``.
+    """
+    alpha = min(s.at(2 * s.k).convexity[0], smooth)
+    nu = expansion(s.p, s.k, target)
+    m = math.inf if inner is None else float(inner)
+    eta, L = step, smooth
+    if not (alpha > 0.0 and 4.0 * eta * L < 1.0):
+        return math.inf, math.inf, math.inf
+    short = nu * (1.0 - eta * alpha) <= 1.0
+    if short:  # Case 1 of the proof: beta_2
+        each = nu * eta * alpha * (1.0 - 2.0 * eta * L)
+        beta = 1.0 / (each * m) + 2.0 * eta * L / (1.0 - 2.0 * eta * L)
+    else:  # Case 2: beta_1
+        each = 2.0 * nu * eta * alpha * (1.0 - eta * L) - nu + 1.0
+        if not each > 0.0:
+            return math.inf, math.inf, math.inf
+        beta = (1.0 / m + 2.0 * nu * eta**2 * alpha * L) / each
+    if not (beta < 1.0 and math.isfinite(m)):
+        return beta, math.inf, math.inf
+    over = (1.0 if short else alpha) / (2.0 * each * (1.0 - beta) * m)
+    radius = 16.0 * nu * eta**2 * L * m + 2.0 / alpha
+    return beta, over * radius, over * 4.0 * nu * eta**2 * m
 
 
 def tight_15(s: Setting, step: float | None = None, inner: int | None = None) -> Guarantee:
@@ -119,7 +167,7 @@ def tight_15(s: Setting, step: float | None = None, inner: int | None = None) ->
             "contraction of the objective a stage": rate,
             "contraction of the distance a stage": math.sqrt(rate),
         }
-    return for_targets(
+    found = for_targets(
         "TIGHT, Corollaries 15 and 16",
         (sure, perhaps),
         "k >= 8c (8c - 1) K for a target of K >= 1 nonzeros, c = L/alpha"
@@ -131,6 +179,7 @@ def tight_15(s: Setting, step: float | None = None, inner: int | None = None) ->
         "target, up to the gradient there",
         numbers,
     )
+    return replace(found, unchecked=(BALL,) if found.status != FAILS else ())
 
 
 def _curvature(s: Setting, smooth: float) -> str:
@@ -158,7 +207,12 @@ def _cosamp(nu: float) -> float:
     return math.sqrt((math.sqrt(32.0 * nu + 49.0) - 9.0) / (16.0 * (nu - 1.0)))
 
 
-def iht_theorem(step: float | None = None, otherwise: str = "") -> Theorem:
+def iht_theorem(
+    step: float | None = None,
+    otherwise: str = "",
+    units: str = "declared",
+    relaxation: float = 1.0,
+) -> Theorem:
     """Return Theorem 6: for a step that was given, or the best one."""
 
     def limit(nu: float) -> float:
@@ -170,7 +224,11 @@ def iht_theorem(step: float | None = None, otherwise: str = "") -> Theorem:
     )
     if otherwise:
         return without_free(run_otherwise(theorem, otherwise))
-    return without_free(theorem if step is None else in_units(theorem))
+    if relaxation != 1.0:
+        theorem = keeping(theorem, relaxation)
+    if step is None and units == "declared":
+        return without_free(theorem)
+    return without_free(in_units(theorem, units))
 
 
 THEOREM_07 = without_free(
@@ -182,18 +240,44 @@ THEOREM_07 = without_free(
 
 
 def svrg_theorems(
-    step: float | None = None, inner: int | None = None, otherwise: str = ""
+    step: float | Literal["spectral"] | None = None,
+    inner: Callable[[Setting], int | None] = lambda _: None,
+    otherwise: str = "",
+    units: str = "declared",
+    relaxation: float = 1.0,
 ) -> tuple[Theorem, ...]:
-    """Return the theorems on HT-SVRG: with a step and a length of the inner loop, or any."""
+    """Return the theorems on HT-SVRG: with a step and a length of the inner loop, or any.
+
+    ``otherwise`` is in what the run differs from the printed algorithm. Of the step
+    ``"spectral"`` a lower bound is known, so that a theorem it fits is open.
+    """
+
+    def length(s: Setting) -> float | None:
+        return 2.0 / s.norm**2 if isinstance(step, str) else step
+
     about: tuple[Theorem, ...] = (
-        Theorem("TIGHT, Theorem 10", lambda s: tight_10(s, step)),
-        Theorem("TIGHT, Corollaries 15 and 16", lambda s: tight_15(s, step, inner)),
+        Theorem("TIGHT, Theorem 10", lambda s: tight_10(s, length(s), inner(s))),
+        Theorem("TIGHT, Corollaries 15 and 16", lambda s: tight_15(s, length(s), inner(s))),
     )
+    if step == "spectral":
+        about = tuple(_at_most_open(theorem) for theorem in about)
     if otherwise:
-        about = tuple(run_otherwise(theorem, otherwise) for theorem in about)
-    elif step is not None:
-        about = tuple(in_units(_of_rows(theorem)) for theorem in about)
+        return tuple(without_free(run_otherwise(theorem, otherwise)) for theorem in about)
+    if relaxation != 1.0:
+        about = tuple(keeping(theorem, relaxation) for theorem in about)
+    if step is not None or units != "declared":
+        about = tuple(in_units(_of_rows(theorem), units) for theorem in about)
     return tuple(without_free(theorem) for theorem in about)
+
+
+def _at_most_open(theorem: Theorem) -> Theorem:
+    """Return a theorem whose step is known to be no shorter than the one it is judged with."""
+
+    def judge(s: Setting) -> Guarantee:
+        found = theorem.judge(s)
+        return replace(found, status=OPEN, numbers={}) if found.status == HOLDS else found
+
+    return Theorem(theorem.source, judge)
 
 
 def _of_rows(theorem: Theorem) -> Theorem:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.products import predictions
 from sparsemodel.certificates.statements.stationarity import gradient, stationarity
 from sparsemodel.certificates.theory.constants import enclose
 from sparsemodel.certificates.theory.hessians import (
@@ -19,6 +21,7 @@ from sparsemodel.certificates.theory.summary import Theory
 from sparsemodel.interfaces import (
     Backend,
     FloatArray,
+    IntervalConjugable,
     SparseRegression,
     UnsupportedProblemError,
 )
@@ -74,8 +77,11 @@ def theory(
             "There is no theory to report: k is 0, so that zero is the only point.", ()
         )
     differentiable = smooth(form)
+    most = max([1.0, *(float(getattr(each, "relaxation", 1.0)) for each in backends)])
+    wide = min(math.ceil(most * k), p)  # what iterates keep
     with ending_by(None) as left:
-        constants = enclose(curvatures(form, x), levels(k, p)) if differentiable else {}
+        asked = sorted({*levels(k, p), *levels(wide, p)})
+        constants = enclose(curvatures(form, x), asked) if differentiable else {}
     ridges = form.ridge[counted]
     span = float(ridges.min()), float(ridges.max())
     rows = sum(t.design.shape[0] for t in form.terms)
@@ -109,6 +115,10 @@ def theory(
         ),
         rescaled=rescaled,
         combined=combined,
+        total=float(weights.sum()),
+        dual=_dual_norm(form, x),
+        dual_bounds=_dual_bounds(form),
+        relaxed_row_smoothness=row_smoothness(form, min(4 * wide, p)) if differentiable else np.inf,
     )
     return Theory(
         k=k,
@@ -145,6 +155,46 @@ def _less(c: Constants, span: tuple[float, float]) -> Constants:
         (max(0.0, c.smoothness[0] - high), max(0.0, c.smoothness[1] - low)),
         (max(0.0, c.convexity[0] - high), max(0.0, c.convexity[1] - low)),
     )
+
+
+def _dual_norm(form: SparseRegression, x: FloatArray) -> float:
+    """Return the norm of the derivatives of the losses at a point, without their weights."""
+    support, total = np.flatnonzero(x), 0.0
+    for term in form.terms:
+        z, _ = predictions(term.design, x, support)
+        z = z if term.offset is None else z + term.offset
+        slopes = np.asarray(term.loss.gradient(z, term.target, np.ones_like(term.weights)))
+        total += float(np.vdot(slopes, slopes))
+    return math.sqrt(total) if math.isfinite(total) else math.inf
+
+
+def _dual_bounds(form: SparseRegression) -> tuple[float, float]:
+    """Return the largest sizes of dual variables, and of the slopes of their conjugates.
+
+    A slope that grows without end towards an end of the domain grows by a summand each time the
+    distance to the end is divided by ten thousand, as that of the logistic loss does.
+    """
+    largest = steepest = 0.0
+    for term in form.terms:
+        loss = term.loss
+        if not isinstance(loss, IntervalConjugable):
+            return math.inf, math.inf
+        y = term.target
+        low, high = loss.dual_interval(y)
+        largest = max(largest, float(np.max(np.maximum(np.abs(low), np.abs(high)), initial=0.0)))
+        if not math.isfinite(largest):
+            return math.inf, math.inf
+        width = high - low
+        for end, inwards in ((low, 1.0), (high, -1.0)):
+            near, far = (
+                (loss.conjugate(end + inwards * h * width, y) - loss.conjugate(end, y))
+                / np.where(width > 0.0, h * width, 1.0)
+                for h in (1e-8, 1e-4)
+            )
+            if np.any(np.abs(near - far) > 1.0 + 1e-3 * np.abs(far)):
+                return largest, math.inf
+            steepest = max(steepest, float(np.abs(near).max(initial=0.0)))
+    return largest, steepest
 
 
 def _frobenius(form: SparseRegression) -> float:

@@ -107,7 +107,8 @@ def _words(g: Guarantee) -> str:
     words = f"{g.status}: {g.condition}"
     if g.status == "holds":
         words += f"; so {g.conclusion}"
-    return "; ".join([words, *(f"{name} {value:.6g}" for name, value in g.numbers.items())])
+    numbers = [f"{name} {value:.6g}" for name, value in g.numbers.items()]
+    return "; ".join([words, *numbers, *(f"not checked: {each}" for each in g.unchecked)])
 
 
 def _pair(pair: tuple[float, float]) -> str:

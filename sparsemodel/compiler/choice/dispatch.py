@@ -24,6 +24,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
     UnsupportedProblemError,
 )
+from sparsemodel.interfaces.backend import check_class
 from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
 from sparsemodel.numerics.minimisers.multipliers import require_steps
 from sparsemodel.registry import backend_class, usable_backends
@@ -79,8 +80,10 @@ def make_plan(
 def resolve(backend: str | Backend) -> tuple[str, Backend]:
     """Return a backend's name and value."""
     if isinstance(backend, Backend):
+        check_class(type(backend))
         return backend.name, backend
     if isinstance(backend, type) and issubclass(backend, Backend):
+        check_class(backend)
         return backend.name, backend()
     if not isinstance(backend, str):
         raise BackendUnavailableError(
@@ -88,6 +91,19 @@ def resolve(backend: str | Backend) -> tuple[str, Backend]:
             f"not {type(backend).__name__}."
         )
     return backend, backend_class(backend)()
+
+
+def counts_in_own_units(backend: str | Backend | None) -> bool:
+    """Return whether the steps of a backend, or of a stage of a plan, are in a paper's units.
+
+    They are then steps of the declared observations and columns.
+    """
+    if backend is None:
+        return False
+    if isinstance(backend, str) and is_recipe(backend):
+        named = (step.apply(resolve(step.backend)[1]) for step in parse(backend))
+        return any(each.units != "declared" for each in named)
+    return resolve(backend)[1].units != "declared"
 
 
 def backend_for(role: Role, form: Form) -> str | None:

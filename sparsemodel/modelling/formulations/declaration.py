@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.compiler.canonical.layout import VariableLayout
-from sparsemodel.compiler.choice.dispatch import make_plan
+from sparsemodel.compiler.choice.dispatch import counts_in_own_units, make_plan
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.documents.notebook import as_notebook
@@ -108,7 +108,7 @@ class Declaration(NameHints):
             When the given backend, or every backend, cannot solve the problem.
         """
         compiled = self._compiled()
-        facts, reduced = compiled.analysis()
+        facts, reduced = compiled.analysis(reductions=not counts_in_own_units(backend))
         return make_plan(compiled.form, reduced, facts, backend, time_limit_of(time_limit), effort)
 
     @small_work()

@@ -95,8 +95,11 @@ class CompiledProblem(ABC):
         """Return what is known of the form, for ``explain()``."""
         return FactSheet()
 
-    def analysis(self) -> tuple[FactSheet, Reduced]:
-        """Return the facts, and the form that backends are given: itself by default."""
+    def analysis(self, *, reductions: bool = True) -> tuple[FactSheet, Reduced]:
+        """Return the facts, and the form that backends are given: itself by default.
+
+        And always without ``reductions``.
+        """
         return self.facts(), Reduced(self.form, ())
 
     @property

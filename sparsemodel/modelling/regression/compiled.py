@@ -81,22 +81,28 @@ class Compiled(CompiledProblem):
         return cls(declaration, form, layout)
 
     @np.errstate(all="ignore")  # what overflows shows in the result
-    def analysis(self) -> tuple[Facts, Reduced]:
-        """Return the facts about the data and the reduced form.
+    def analysis(self, *, reductions: bool = True) -> tuple[Facts, Reduced]:
+        """Return the facts about the data and the reduced form, or the form as it is.
 
         A reduction that was left out to save time is made when there is no limit.
         """
+        if not reductions:
+            self._check_products()
+            return self._facts or Facts(self.form, self._known), Reduced(self.form, ())
         again = self._reduced is not None and self._reduced.hurried and budget().deadline is None
         if self._facts is None or self._reduced is None or again:
-            for term in self.form.terms:
-                if Access.ROWS not in term.design.access:  # products are taken on trust
-                    from sparsemodel.certificates.arithmetic.products import check_adjoint
-
-                    check_adjoint(term.design)
+            self._check_products()
             facts = Facts(self.form, self._known)
             self._reduced = reduce_form(self.form, facts)
             self._facts = facts
         return self._facts, self._reduced
+
+    def _check_products(self) -> None:
+        for term in self.form.terms:
+            if Access.ROWS not in term.design.access:  # products are taken on trust
+                from sparsemodel.certificates.arithmetic.products import check_adjoint
+
+                check_adjoint(term.design)
 
     @property
     def analysed(self) -> float:
@@ -222,13 +228,12 @@ class Compiled(CompiledProblem):
     def theory(self, outcome: Outcome) -> Theory:
         from sparsemodel.certificates.theory import theory
 
-        reduced = self.analysis()[1]
         return theory(
             self.form,
             outcome.x,
             outcome.backends,
-            rescaled=not reduced.keeps_steps,
-            combined=not reduced.keeps_predictions,
+            rescaled=not outcome.keeps_steps,
+            combined=not outcome.keeps_predictions,
         )
 
     def summary(self, x: FloatArray) -> Summary:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from sparsemodel.compiler.choice.dispatch import make_plan
+from sparsemodel.compiler.choice.dispatch import counts_in_own_units, make_plan
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.driver import FoundBound, LowerBound, Outcome, RunOptions, run
@@ -40,13 +40,16 @@ def run_plan(
     *,
     verbose: bool,
     began: float,
+    reductions: bool | None = None,
 ) -> tuple[Outcome, Solution]:
     """Make a plan and run it; return the outcome and the solution.
 
     ``began`` is when the user asked.
     """
     known, read = compiled.analysed, compiled.stored[0]
-    facts, reduced = compiled.analysis()
+    if reductions is None:
+        reductions = not counts_in_own_units(backend)
+    facts, reduced = compiled.analysis(reductions=reductions)
     plan = make_plan(compiled.form, reduced, facts, backend, options.time_limit, effort)
     ready = time.perf_counter()
     with solve_log(verbose, plan) as log:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import final
+from typing import cast, final
 
 import numpy as np
 
-from sparsemodel.interfaces import Design, FloatArray, IntArray, SparseRegression, Term
+from sparsemodel.interfaces import (
+    Design,
+    FloatArray,
+    IntArray,
+    Objective,
+    SparseRegression,
+    Term,
+)
 
 
 @final
@@ -31,14 +38,17 @@ class Batch:
 
 
 def epoch(
-    form: SparseRegression, count: int, rng: np.random.Generator
+    objective: Objective, count: int, rng: np.random.Generator
 ) -> Iterator[tuple[Batch, ...]]:
     """Yield ``count`` random batches that together are all observations, once each.
+
+    The objective counts each of them as the gradients of its observations.
 
     Each batch has about ``1 / count`` of the rows of every term, so that ``count`` times its sum
     is an unbiased estimate of the sum over all. Batches without rows are not yielded. Rows are
     read when a batch is reached: the memory is that of one batch.
     """
+    form = cast("SparseRegression", objective.form)
     parts = [np.array_split(rng.permutation(term.target.shape[0]), count) for term in form.terms]
     for number in range(count):
         batch = tuple(
@@ -47,16 +57,20 @@ def epoch(
             if parts[index][number].size
         )
         if batch:
+            _count(objective, batch)
             yield batch
 
 
-def drawn_block(form: SparseRegression, count: int, rng: np.random.Generator) -> tuple[Batch, ...]:
+def drawn_block(objective: Objective, count: int, rng: np.random.Generator) -> tuple[Batch, ...]:
     """Return one of ``count`` fixed blocks of consecutive observations, drawn uniformly.
+
+    The objective counts it as the gradients of its observations.
 
     ``count`` times its sum is an unbiased estimate of the sum over all observations, and with as
     many blocks as observations a block is a single one. With several terms a block has its part
     of each of them.
     """
+    form = cast("SparseRegression", objective.form)
     number = int(rng.integers(count))
     batch = []
     for index, term in enumerate(form.terms):
@@ -65,7 +79,15 @@ def drawn_block(form: SparseRegression, count: int, rng: np.random.Generator) ->
         rows = np.arange(first, first + size + (number < longer))
         if rows.size:
             batch.append(_batch(index, term, rows))
+    _count(objective, batch)
     return tuple(batch)
+
+
+def _count(objective: Objective, batch: Iterable[Batch]) -> None:
+    form = cast("SparseRegression", objective.form)
+    rows = sum(part.rows.size for part in batch)
+    objective.work.row_gradients += rows
+    objective.work.passes += rows / max(1, sum(term.target.shape[0] for term in form.terms))
 
 
 def batch_count(form: SparseRegression) -> int:

@@ -1,10 +1,31 @@
-"""Step sizes of gradient methods on a support, and the curvature they are measured in."""
+"""Step sizes of gradient methods on a support, and the units they are measured in."""
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
-from sparsemodel.interfaces import IntArray, Objective, Point
+from sparsemodel.interfaces import Form, IntArray, Objective, Point, SparseRegression
+
+Units = Literal["declared", "sum", "mean"]
+"""What the step of a backend multiplies the gradient of: the objective as it is declared, or as a
+paper writes it, with a sum or a mean of losses."""
+
+
+def size_in_units(form: Form, units: Units) -> float:
+    r"""Return ``c`` of :math:`f = c f_0`, with :math:`f_0` the objective in these units.
+
+    A step :math:`\eta` of the paper's :math:`x - \eta \nabla f_0(x)` is :math:`\eta / c` for
+    ``f``. With equal weights, :math:`f_0` is the sum of the losses, or their mean; other weights
+    are taken relative to their mean. A ridge is divided by ``c`` as well.
+    """
+    if units == "declared" or not isinstance(form, SparseRegression):
+        return 1.0
+    total = sum(float(term.weights.sum()) for term in form.terms)
+    rows = sum(int(term.target.shape[0]) for term in form.terms)
+    size = total if units == "mean" else total / max(rows, 1)
+    return size if size > 0.0 else 1.0
 
 
 def normalised_step(objective: Objective, at: Point, support: IntArray) -> float:

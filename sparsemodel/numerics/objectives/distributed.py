@@ -116,6 +116,7 @@ class DistributedObjective(OfRegression):
             near = self._rest.gradient(at.state[0])
             far = _array(self._sum("gradient", at.support, at.x[at.support]))
             at.memo.gradient = total = near + far
+            self.work.gradients += 1
             self.work.passes += 0.5
             return total
         return at.gradient

@@ -115,6 +115,7 @@ class RegressionObjective(OfRegression):
         if not self._cheap and self._read_at_once(support):
             return self._point_in_one_reading(support, values)
         predictions = tuple(design.matvec(values) for design in self.columns(support))
+        self.work.products += 1
         self._count_restricted()
         return self.predicted(support, values, predictions)
 
@@ -141,6 +142,7 @@ class RegressionObjective(OfRegression):
         few = support.size**2 <= _SQUARES * self.shape[0]
         found, gradient, hessian = derivatives(self._form, support, values, hessian=few)
         self.work.passes += 0.5
+        self.work.gradients += 1
         at = self.predicted(support, values, found)
         at.memo.gradient, at.memo.hessian = gradient, hessian
         if self._has_bound:
@@ -172,6 +174,7 @@ class RegressionObjective(OfRegression):
 
     def gradient(self, at: Point) -> FloatArray:
         if at.gradient is None:
+            self.work.gradients += 1
             pulls = self.prediction_gradients(at)
             at.memo.gradient = out = self._with_ridge(at, pulls)
             if self._has_bound:
@@ -226,6 +229,7 @@ class RegressionObjective(OfRegression):
         many = sum(map(np.count_nonzero, pulls)) > 0.3 * sum(r.size for r in pulls)
         if many or at.x.ndim > 1:
             return self.gradient(at)
+        self.work.gradients += 1
         return self._with_ridge(at, pulls)
 
     def _with_ridge(self, at: Point, pulls: Iterable[FloatArray]) -> FloatArray:
@@ -258,6 +262,7 @@ class RegressionObjective(OfRegression):
         out = rowwise(self._ridge[support], at.x[support])
         for design, r in zip(self.columns(support), self.prediction_gradients(at), strict=True):
             out += design.rmatvec(r)
+        self.work.products += 1
         self._count_restricted()
         return out
 
@@ -269,6 +274,7 @@ class RegressionObjective(OfRegression):
             loss = cast("TwiceDifferentiable", term.loss)
             w = loss.hessian_product(margins(term, z), term.target, term.weights, design.matvec(v))
             out += design.rmatvec(w)
+        self.work.products += 2
         self._count_restricted(2)
         return out
 

@@ -100,6 +100,7 @@ class PrecisionObjective(OfPrecision):
         if at.gradient is None:
             residual = self._covariance_entries - self._all.gather(_factor(at).inverse)
             at.memo.gradient = out = self._form.weight * self._all.multiplicity * residual
+            self.work.gradients += 1
             self.work.passes += 1.0
             return out
         return at.gradient
