@@ -167,8 +167,9 @@ class Exchange(IterativeBackend[ExchangeState]):
       from the best of them. Units are then replaced by those with the largest gains at the
       minimiser without them; so they are, after GraSP alone, if the model predicts a decrease that
       no exchange gives (not where a loss of smooth, bounded curvature was higher on those 96, too).
-    - *Constraints that link units*: with room left, a search also begins with all units, and
-      removes half of them at a time.
+    - *Constraints*: a search also begins at what the convex problem without a limit is rounded to
+      (``Context.starts``). Where constraints link units, and no exchange helps, those near the
+      point are searched together by the branch and bound of proofs (``Context.neighbourhood``).
 
     No literal mode: it was made for this library.
     """
@@ -383,7 +384,10 @@ def _general(
     """Make one change, or descend from a perturbed support once no change helps."""
     size = objective.cardinality.count(state.point.x)
     if not state.at_rest:
-        following = trials.improved(state.point) or trials.thinned(state.point, state.rounds)
+        following = trials.improved(state.point)
+        following = following or trials.started(state.point, state.rounds, context.starts)
+        if following is None and context.neighbourhood is not None:
+            following = context.neighbourhood(objective, trials.debiased(state.point))
         following = following or trials.beside(state.point, state.rounds)
         if following is not None:
             return following, False, size

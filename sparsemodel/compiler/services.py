@@ -22,7 +22,8 @@ from sparsemodel.interfaces import (
     Work,
 )
 from sparsemodel.interfaces.precision import JointPrecision, SparsePrecision
-from sparsemodel.numerics import RegressionObjective, minimise_restricted
+from sparsemodel.numerics import RegressionObjective, cheap_columns, minimise_restricted
+from sparsemodel.numerics.minimisers.convex_starts import ConvexStarts
 from sparsemodel.numerics.minimisers.unboundedness import check_attained, check_bounded, check_range
 from sparsemodel.numerics.objectives.regression import OfRegression
 
@@ -99,6 +100,13 @@ def _(form: JointPrecision) -> RestrictedSolver:
     from sparsemodel.numerics.precision.joint import minimise_joint_on_support
 
     return minimise_joint_on_support
+
+
+def convex_starts_of(objective: Objective, restricted: RestrictedSolver) -> ConvexStarts | None:
+    """Return what starts searches within constraints; None where there are none, or other forms."""
+    form = objective.form
+    fits = isinstance(form, SparseRegression) and form.constrained and cheap_columns(objective)
+    return ConvexStarts(objective, restricted) if fits else None
 
 
 @singledispatch

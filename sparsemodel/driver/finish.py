@@ -19,6 +19,7 @@ from sparsemodel.interfaces import (
     SparseRegression,
 )
 from sparsemodel.numerics import RegressionObjective, feasible_start, satisfied
+from sparsemodel.numerics.minimisers.convex_starts import ConvexStarts
 
 _EXACT = 1e-28
 """Share of the objective at zero below which a squared residual is rounding."""
@@ -29,7 +30,10 @@ _ROUNDED = 5e-13
 
 
 def first_point(
-    objective: Objective, restricted: RestrictedSolver, start: FloatArray | None
+    objective: Objective,
+    restricted: RestrictedSolver,
+    start: FloatArray | None,
+    convex: ConvexStarts | None = None,
 ) -> FloatArray | None:
     """Return a feasible start, None where zero is one; a start that is not is fitted first."""
     form = objective.form
@@ -39,7 +43,7 @@ def first_point(
         start = fitted.x if np.isfinite(fitted.value) else None
     if start is not None:
         return start
-    first = feasible_start(objective, restricted)
+    first = feasible_start(objective, restricted, convex)
     return None if first is None else first.x
 
 

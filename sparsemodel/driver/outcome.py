@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, Self, final
 
 import numpy as np
 
-from sparsemodel.interfaces import Backend, Callback, FloatArray, Iteration, Stop
+from sparsemodel.interfaces import Backend, Callback, FloatArray, IntArray, Iteration, Stop
 from sparsemodel.numerics.objectives.optimality import Enclosure
 from sparsemodel.progress import report, shown
 
@@ -157,6 +157,9 @@ class RunOptions:
     """What proves bounds; without it none ends the plan."""
     proof: Callable[[FloatArray], ShortProof | None] | None = None
     """Tries a short proof from a point of the unreduced form; None for no proof."""
+    neighbourhood: Callable[[Any, FloatArray, IntArray], FloatArray | None] | None = None
+    """Returns the best point of a form on some units that it finds, from one that is feasible; None
+    where that is no better. Without it units are not searched together."""
     proved_last: bool = False
     """Whether the proof is also tried where no backend requests it."""
 

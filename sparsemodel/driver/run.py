@@ -12,7 +12,13 @@ import numpy as np
 from sparsemodel.compiler.plans.plan import Plan
 from sparsemodel.compiler.plans.stage import Stage
 from sparsemodel.compiler.reductions.base import Reduced
-from sparsemodel.compiler.services import bounding_point, check_start, objective_of, restricted_of
+from sparsemodel.compiler.services import (
+    bounding_point,
+    check_start,
+    convex_starts_of,
+    objective_of,
+    restricted_of,
+)
 from sparsemodel.driver.finish import debiased_point, first_point, restored, restored_dual
 from sparsemodel.driver.judging import better, check_contract
 from sparsemodel.driver.outcome import Outcome, RunOptions, ShortProof, StageEnd
@@ -96,7 +102,8 @@ class _Run:
         self._objective = objective_of(reduced.form, reduced.gradient, self._work)
         self._restricted = restricted_of(reduced.form)
         start = None if options.start is None else reduced.carry(options.start)
-        self._first = first_point(self._objective, self._restricted, start)
+        self._convex = convex_starts_of(self._objective, self._restricted)
+        self._first = first_point(self._objective, self._restricted, start, self._convex)
         check_start(self._objective, self._restricted)
         self._optimality = OptimalityTest(self._objective, options.enclosure)
         self._results: list[Result] = []
@@ -166,6 +173,8 @@ class _Run:
             start=self._first if source is None else source.point.x,
             on_iterate=options.listener(self._reduced.restore),
             proof=None if options.proof is None else self._prove,
+            starts=None if self._convex is None else self._starts,
+            neighbourhood=self._neighbourhood if self._linked else None,
         )
         result = stage.backend.solve(objective, context)
         check_contract(stage.label, result, objective)
@@ -217,6 +226,28 @@ class _Run:
             return point, found.closed
         following = objective.point_from(reduced.carry(found.x))
         return following if following.value < point.value else point, found.closed
+
+    def _starts(self) -> list[FloatArray]:
+        """Return what the convex problem is rounded to."""
+        return [] if self._convex is None else [point.x for point in self._convex.points()]
+
+    @property
+    def _linked(self) -> bool:
+        """Return whether constraints link units, which are then searched together."""
+        there = self._convex is not None and self._options.neighbourhood is not None
+        return there and self._objective.form.region is not None
+
+    def _neighbourhood(self, objective: Objective, point: Point) -> Point | None:
+        """Return a better point on the units that constraints and prices put near ``point``."""
+        search, convex = self._options.neighbourhood, self._convex
+        if search is None or convex is None:
+            return None
+        x = search(objective.form, point.x, convex.linked(objective, point))
+        if x is None:
+            return None
+        found = objective.point_from(x)
+        found = self._restricted(objective, found.support, found)
+        return found if priced(objective, found) < priced(objective, point) else None
 
     def _restored(self, point: Point) -> tuple[FloatArray, float]:
         """Return a point and its value on the unreduced form, which is read once for each."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, final
 
@@ -115,6 +115,13 @@ class Context:
     proof: Callable[[Point], tuple[Point, bool]] | None = None
     """Tries to prove briefly that no other support is better: returns the best point met and
     whether that is proved. None where a search goes on without."""
+    starts: Callable[[], Sequence[FloatArray]] | None = None
+    """Returns points that the problem without a limit on the support is rounded to, in the
+    objective's coordinates; feasible, but not minimised for another objective. None where nothing
+    links units or bounds them."""
+    neighbourhood: Callable[[Objective, Point], Point | None] | None = None
+    """Searches the units near a point together, and returns a better point or None. None where no
+    constraint links units, so that exchanges of single units do as well."""
 
     def first_point(self, objective: Objective) -> Point:
         """Return the start as a point of ``objective``: zero where there is none."""

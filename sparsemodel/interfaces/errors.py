@@ -24,7 +24,7 @@ class DataTypeError(SparseModelError, TypeError):
 
 
 class InfeasibleError(SparseModelError, ValueError):
-    """No point satisfies the constraints, or the search found none; the message says which."""
+    """It is proved that no point satisfies the constraints, or that a loss is defined at none."""
 
 
 class UnboundedError(SparseModelError, ValueError):
@@ -36,7 +36,7 @@ class SeparableDataError(UnboundedError):
 
 
 class NotSolvedError(SparseModelError, RuntimeError):
-    """A result was requested from a problem that has not been solved yet."""
+    """There is no result: none was asked for, or no feasible point was found in time."""
 
 
 class UnsupportedProblemError(SparseModelError, ValueError):

@@ -244,6 +244,44 @@ class Region:
         worst += [part.violation(x) for part in (*self.every_ball, *self.images, *self.spectra)]
         return max(worst, default=0.0)
 
+    def on(self, coordinates: IntArray) -> Region | None:
+        """Return the constraints on some coordinates where the others are zero, renumbered.
+
+        None where the others alone exceed a norm's limit, and where eigenvalues are bounded.
+        """
+        if self.spectra:
+            return None
+        balls: list[Ball] = []
+        diamonds: list[OneNormBall] = []
+        for ball in self.every_ball:
+            _, on, places = np.intersect1d(
+                ball.index, coordinates, assume_unique=True, return_indices=True
+            )
+            center = None if ball.center is None else ball.center[on]
+            rest = 0.0 if ball.center is None else np.delete(ball.center, on, axis=0)
+            if isinstance(ball, OneNormBall):
+                radius = ball.radius - float(np.abs(rest).sum())
+                if radius < 0.0:
+                    return None
+                diamonds.append(OneNormBall(places, radius, center))
+                continue
+            square = ball.radius**2 - float(np.square(rest).sum())
+            if square < 0.0:
+                return None
+            balls.append(Ball(places, float(np.sqrt(square)), center))
+        return Region(
+            linear=tuple(
+                Linear(part.design.restrict(coordinates), part.lower, part.upper)
+                for part in self.linear
+            ),
+            balls=tuple(balls),
+            one_norms=tuple(diamonds),
+            images=tuple(
+                ImageBall(part.design.restrict(coordinates), part.shift, part.radius, part.order)
+                for part in self.images
+            ),
+        )
+
     def describe(self) -> str:
         """Return the constraints in words, for ``explain()``."""
         words = []

@@ -22,7 +22,7 @@ from sparsemodel.modelling.results.failures import as_computation
 from sparsemodel.modelling.results.limits import checked_ridges
 from sparsemodel.modelling.results.path import Path, followed
 from sparsemodel.modelling.results.predicting import Kind
-from sparsemodel.modelling.results.proving import certify, enclosure, prove
+from sparsemodel.modelling.results.proving import certify, enclosure, neighbourhood, prove
 from sparsemodel.modelling.results.solution import Solution
 from sparsemodel.modelling.results.warm_start import given_start, warm_start
 from sparsemodel.modelling.run_options import first, run_options, within
@@ -136,7 +136,9 @@ class Problem(Declaration):
         Raises
         ------
         UnsupportedProblemError, InfeasibleError, UnboundedError, SeparableDataError
-            When no backend applies, no feasible point is found, or there is no minimiser.
+            When no backend applies, no point is feasible, or there is no minimiser.
+        NotSolvedError
+            When no feasible point was found, and it is not known whether there is one.
 
         Examples
         --------
@@ -197,7 +199,12 @@ class Problem(Declaration):
             first = warm_start(compiled.form, self._outcome)
         proof = compiled.short_proof(effort) if backend is None else None
         options = replace(
-            options, start=first, enclosure=enclosure, proof=proof, proved_last=effort == "high"
+            options,
+            start=first,
+            enclosure=enclosure,
+            proof=proof,
+            neighbourhood=neighbourhood,
+            proved_last=effort == "high",
         )
         outcome, found = run_plan(
             self._declared.reading,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -12,10 +12,16 @@ import numpy as np
 from sparsemodel.compiler.adapters.paths_along_k import path_of_form
 from sparsemodel.compiler.adapters.smoothing import smoothable
 from sparsemodel.compiler.reductions.base import Reduced
-from sparsemodel.compiler.services import distributed, objective_of, restricted_of
+from sparsemodel.compiler.services import (
+    convex_starts_of,
+    distributed,
+    objective_of,
+    restricted_of,
+)
 from sparsemodel.interfaces import (
     FloatArray,
     InfeasibleError,
+    NotSolvedError,
     Objective,
     Point,
     RestrictedSolver,
@@ -265,11 +271,45 @@ def _feasible(form: SparseRegression, k: int, reduced: Reduced) -> Point:
     """Return a feasible point with at most ``k`` units, or raise that there is none."""
     limited = replace(form, sparsity=replace(form.sparsity, k=k))
     objective = objective_of(limited, reduced.gradient)
-    try:
-        found = feasible_start(objective, restricted_of(limited))
-    except InfeasibleError as error:
-        raise InfeasibleError(f"The path begins at k = {k}: {error}") from error
+    restricted = restricted_of(limited)
+    found = feasible_start(objective, restricted, convex_starts_of(objective, restricted))
     return objective.origin() if found is None else found
+
+
+def beside_infeasible(
+    form_at: Callable[[int], SparseRegression],
+    ks: Sequence[int],
+    follow: Callable[[Sequence[int]], PathResult],
+) -> PathResult:
+    """Return a path in which sizes without a feasible point are points of value ``inf``, zero.
+
+    They are the smallest: what few units satisfy, more do. Where none was found for a size within
+    the time that a solve takes to look for one, it counts among them.
+
+    Raises
+    ------
+    InfeasibleError, NotSolvedError
+        When that is so for every size.
+    """
+    first, form = 0, form_at(ks[0])
+    if not form.constrained and form.traits.everywhere:
+        return follow(ks)
+    while first < len(ks):
+        form = form_at(ks[first])
+        objective, restricted = objective_of(form), restricted_of(form)
+        try:
+            feasible_start(objective, restricted, convex_starts_of(objective, restricted))
+            break
+        except (InfeasibleError, NotSolvedError):
+            first += 1
+            if first == len(ks):
+                raise
+    if first == 0:
+        return follow(ks)
+    found = follow(ks[first:])
+    nothing = np.zeros(form_at(ks[0]).shape)
+    infeasible = [PathPoint(k, nothing, np.inf) for k in ks[:first]]
+    return found._replace(points=[*infeasible, *found.points])
 
 
 def valued(form: SparseRegression, reduced: Reduced, path: PathResult) -> PathResult:

@@ -107,6 +107,13 @@ def searched_path(
     return PathResult(points, search.passes, search.stop)
 
 
+def _neighbourhood(*problem: Any) -> Any:
+    """Return the best point on some units; only searches within linked constraints need it."""
+    from sparsemodel.certificates.proving.neighbourhood import best_within
+
+    return best_within(*problem)
+
+
 def _fresh(search: _Searches[Any], ks: Sequence[int], near: Sequence[PathPoint]) -> list[PathPoint]:
     """Return what is found for each ``k`` from nothing, from fewer units and from ``near``."""
     points: list[PathPoint] = []
@@ -208,7 +215,8 @@ class _Searches(Generic[F]):
             self._begun.add((k, _support(start)))
             plan = plan.from_near() if backend is None else plan
         limit = budget().limit
-        outcome = run(form, reduced, plan, RunOptions(start=start, time_limit=limit))
+        options = RunOptions(start=start, time_limit=limit, neighbourhood=_neighbourhood)
+        outcome = run(form, reduced, plan, options)
         self._begun.add((k, _support(outcome.x)))
         self.passes += outcome.passes
         if outcome.stop.requested:

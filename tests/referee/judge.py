@@ -110,13 +110,17 @@ def rule(problem: Problem, answer: Any, *, effort: float = 1.0) -> Ruling:
     if isinstance(answer, Path):
         whole = Ruling("path")
         declared = None if answer.ridges is None else 1.0
-        for at in answer.k.tolist() if answer.ridges is None or 1.0 in answer.ridges else ():
+        there = np.isfinite(answer.objective).reshape(answer.k.size, -1).all(axis=1)
+        for at in answer.k[there].tolist() if declared is None or 1.0 in answer.ridges else ():
             with answer.parameter.assuming(at) if answer.parameter is not None else nullcontext():
                 one = rule(problem, answer.at(at, declared), effort=effort)
             whole.judged += one.judged
             whole.unjudged += one.unjudged
             whole.faults += [f"k = {at}: {fault}" for fault in one.faults]
-        if np.any(np.diff(answer.objective, axis=0) > 1e-9 * np.abs(answer.objective[1:])):
+        fitted = answer.objective[there]
+        if np.any(np.diff(fitted, axis=0) > 1e-9 * np.abs(fitted[1:])) or there.argmax() != np.sum(
+            ~there
+        ):
             whole.faults.append(f"the objective rises along the path: {answer.objective.tolist()}")
         return whole
     kinds: list[tuple[type, str, Callable[[Problem, Any, Ruling], Answer]]] = [

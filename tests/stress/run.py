@@ -35,6 +35,8 @@ KINDS = (
     "wrong statement",
     "invalid upper",
     "worse than its start",
+    "above a law",
+    "feasible problem refused",
     "wrong value",
     "wrong support",
     "warning",

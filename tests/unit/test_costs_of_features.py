@@ -310,7 +310,7 @@ def test_what_no_allowed_support_satisfies_is_infeasible_and_what_one_does_is_fo
     else:
         limits = [sm.card(w) <= 3, sm.card(w[:3]) <= 1, sm.card(w[3:]) <= 1]
     goal, high = sm.minimize(sm.squared_loss(A @ w, B)), np.repeat([0.3, 0.6], [3, P - 3])
-    with pytest.raises(InfeasibleError, match="nonzero entries was found"):
+    with pytest.raises(InfeasibleError, match="nonzero entries satisfies"):
         sm.Problem(goal, limits, w.sum() == 1.0, w <= high).solve()
     high[3] = 2.0  # in the budget alone, or with one of the first three
     sm.Problem(goal, limits, w.sum() == 1.0, w <= high, w >= 0.0).solve()

@@ -24,7 +24,7 @@ from sparsemodel.numerics import (
     minimise_restricted,
 )
 from sparsemodel.numerics.exchange import batched_newton
-from sparsemodel.numerics.exchange.greedy import grown, thinned
+from sparsemodel.numerics.exchange.greedy import grown
 from sparsemodel.numerics.exchange.hessian_rows import HessianRows
 from sparsemodel.numerics.support.thresholding import thresholded
 from sparsemodel.testing.instances import catalogue
@@ -170,23 +170,6 @@ def test_large_supports_are_replaced_in_part_before_the_search_ends(scale: float
     assert not search.exchange_blocks(lambda: False)
     best = min(problem.solve(b).value for b in ("foba", "omp", "nhtp", "exchange:rounds=0"))
     assert problem.solve().value <= best * (1.0 + 1e-9)
-
-
-def test_a_descent_from_all_units_that_is_broken_off_stays_where_it_began() -> None:
-    rng = np.random.default_rng(1)
-    w = sm.Variable(20, name="w")
-    goal = sm.squared_loss(rng.standard_normal((30, 20)) @ w, rng.standard_normal(30))
-    form = sm.Problem(sm.minimize(goal), [sm.card(w) <= 3, w.sum() == 1.0]).form
-    objective, looks = RegressionObjective(form), iter([False, True])
-    start = objective.point(np.array([0]), np.array([1.0]))
-    found = thinned(
-        objective,
-        start,
-        lambda units, at: minimise_restricted(objective, np.sort(units), at),
-        lambda first, others: others[:3],
-        lambda: next(looks),
-    )
-    assert found is start
 
 
 @pytest.mark.parametrize(("classes", "k", "seed"), [(3, 2, 24), (4, 3, 19)])

@@ -288,14 +288,21 @@ def test_values_are_those_of_the_supports() -> None:
         assert value == pytest.approx(problem.restricted(support).solve(), rel=1e-6)
 
 
-def test_a_path_begins_where_it_can() -> None:
+def test_sizes_without_a_feasible_point_say_so_and_the_others_are_there() -> None:
     w = sm.Variable(P, name="w")
     goal = sm.minimize(sm.squared_loss(A @ w, B))
     problem = sm.Problem(goal, sm.card(w) <= 3, w.sum() == 1, w >= 0, w <= 0.4)
     path = problem.path(range(3, P + 1))
     assert path.objective[0] == pytest.approx(problem.solve("exhaustive").value, rel=0.02)
-    with pytest.raises(sm.InfeasibleError, match="begins at k = 2"):
-        problem.path(range(2, P + 1))
+    longer = problem.path(range(1, P + 1))
+    assert longer.objective[:2].tolist() == [np.inf, np.inf]
+    np.testing.assert_allclose(longer.objective[2:], path.objective, rtol=0.02)
+    assert longer.support[0].size == 0
+    assert "no feasible point" in str(longer.at(2))
+    assert longer.select("bic").k >= 3
+    assert longer.cross_validation(folds=3).k >= 3
+    with pytest.raises(sm.InfeasibleError, match="with at most 2 nonzero entries satisfies"):
+        problem.path(range(1, 3))
 
 
 def test_no_size_with_few_supports_ends_above_a_solve_for_it() -> None:

@@ -42,7 +42,7 @@ from sparsemodel.numerics.budget import budget, too_late_to_read
 from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.path import PathPoint, PathResult, Search, sizes_to_follow, with_prices
-from sparsemodel.selection.regression_path import valued
+from sparsemodel.selection.regression_path import beside_infeasible, valued
 from sparsemodel.selection.regressions import (
     RegressionObservations,
     most_carried,
@@ -182,11 +182,11 @@ class Compiled(CompiledProblem):
         """
         from sparsemodel.certificates.proving.compiling import compiling_nothing
 
-        short = when_read(self.form, outcome.x)
-        if short is not None and short.closed and np.array_equal(short.x, outcome.x):
-            return (short,)
-        with compiling_nothing(), within(seconds):
-            found = self._certified(outcome, backend, seconds)
+        with compiling_nothing(), within(seconds) as left:
+            short = when_read(self.form, outcome.x)
+            if short is not None and short.closed and np.array_equal(short.x, outcome.x):
+                return (short,)
+            found = self._certified(outcome, backend, left.left)
         return (found,) if short is None else (found, short)
 
     def certify(
@@ -258,6 +258,18 @@ class Compiled(CompiledProblem):
         return replace(self, form=form, _facts=None, _reduced=None, certified=None)
 
     def path(self, ks: Sequence[int], how: Search) -> PathResult:
+        return beside_infeasible(self._at, ks, lambda feasible: self._followed(feasible, how))
+
+    def _at(self, k: int) -> SparseRegression:
+        """Return the form with a limit of a path."""
+        return (
+            self.form.with_limit(k)
+            if self.along is None
+            else replace(self.form, sparsity=self.along[k])
+        )
+
+    def _followed(self, ks: Sequence[int], how: Search) -> PathResult:
+        """Return the points of a path of which all are feasible."""
         if self.along is not None or not self.form.sparsity.plain:
             return limited_path(self.form, ks, self.along, how, self._known)
         facts, reduced = self.analysis()
@@ -267,7 +279,10 @@ class Compiled(CompiledProblem):
         return with_prices(found, self.form.sparsity, ks)
 
     def scores(self, points: Sequence[PathPoint], criterion: Criterion) -> FloatArray:
-        return regression_criterion_values(self.form, points, criterion, self._declared_weights())
+        weights = self._declared_weights()
+        scores = regression_criterion_values(self.form, points, criterion, weights)
+        infeasible = [not np.isfinite(point.value) for point in points]
+        return np.where(infeasible, np.inf, scores)
 
     def most_carried(self) -> int | None:
         return most_carried(self.form, self._declared_weights())

@@ -27,8 +27,8 @@ T = TypeVar("T")
 _SAME = 1e-9
 """Relative difference of two values of one point on the same data, at most."""
 
-_LOOK = 10.0
-"""Seconds after which the search for a bound ends, if sizes have not ended it: few take so long."""
+_LEAST = 0.1
+"""Seconds that the search for a bound may take in any case: a look that nobody waits for."""
 
 
 def run_plan(
@@ -80,7 +80,8 @@ def make_solution(
     backend = " + ".join(ran or [stage.label for stage in plan.stages])
     known, search = outcome.bound, None
     if compiled.at_hand:
-        search = partial(_found_bound, compiled, outcome, backend, _LOOK)
+        seconds = max(_LEAST, timings["total"])  # reading takes no longer than solving did
+        search = partial(_found_bound, compiled, outcome, backend, seconds)
     else:  # data that are read later may have changed
         known = max(known, compiled.free_bound(outcome))
     return Solution(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from sparsemodel.documents.document import Bar, Bars, Document, Facts, Items, Section, Table
 from sparsemodel.interfaces import FloatArray
 
@@ -31,7 +33,15 @@ def path_document(
         title = f"{objectives.size} models, k = {ks[0]} to {ks[-1]}, {len(ridges)} ridges"
         return Document("Path", title, (table,))
     pairs = zip(ks, objectives.tolist(), strict=True)
-    bars = [Bar(f"k = {k}", value, f"{value:.5g}") for k, value in pairs]
+    bars = [
+        Bar(
+            f"k = {k}",
+            value,
+            f"{value:.5g}" if np.isfinite(value) else "infeasible",
+            value < np.inf,
+        )
+        for k, value in pairs
+    ]
     last = ", ".join(str(name) for name in supports[-1])
     return Document(
         "Path",

@@ -50,7 +50,8 @@ class Path(Documented, NameHints):
         Factors of the declared ridge, sorted; None if only the declared ridge is used.
     objective
         The objective at each ``k``, shape ``(len(k),)``; it does not increase with ``k``. With
-        ``ridges`` the shape is ``(len(k), len(ridges))``.
+        ``ridges`` the shape is ``(len(k), len(ridges))``. It is infinite where no point with as few
+        nonzeros satisfies the constraints, or none was found.
     support
         The support at each: names, or indices if unnamed; pairs for the edges of a precision
         matrix. With ``ridges`` a list of them, one for each ridge, at every ``k``.
@@ -288,16 +289,20 @@ class Path(Documented, NameHints):
         CrossValidation
             ``mean`` for each ``k`` (and ridge), and ``losses``, a row for each fold.
         """
+        first = self._first_feasible
         with within(time_limit):
             found = cross_validate(
                 [problem.observed() for problem in self._problems],
-                self.k.tolist(),
+                self.k[first:].tolist(),
                 self._how,
                 folds=folds,
                 one_standard_error=one_standard_error,
                 seed=seed,
             )
-        return replace(found, losses=self._shaped(found.losses))
+        row, column = found.place
+        missing = ((0, 0), (first, 0), (0, 0))
+        losses = np.pad(found.losses, missing, constant_values=np.nan)
+        return replace(found, ks=self.k, losses=self._shaped(losses), place=(row + first, column))
 
     @as_computation("Drawing halves")
     def stability(
@@ -329,9 +334,16 @@ class Path(Documented, NameHints):
         NotSolvedError
             When the time is not enough for two values of ``k`` in one of the halves.
         """
-        observed, ks, how = self._compiled.observed(), self.k.tolist(), self._how
+        observed, how, first = self._compiled.observed(), self._how, self._first_feasible
+        ks = self.k[first:].tolist()
         with within(time_limit):
-            return selection_frequencies(observed, ks, how, resamples=resamples, seed=seed)
+            shares = selection_frequencies(observed, ks, how, resamples=resamples, seed=seed)
+        return np.pad(shares, ((first, 0), (0, 0)), constant_values=np.nan)
+
+    @property
+    def _first_feasible(self) -> int:
+        """Return the place of the first ``k`` with a feasible point."""
+        return int(np.argmax(np.isfinite(self.objective.reshape(len(self.k), -1)).any(axis=1)))
 
     def _warn_at_the_end(self, place: int, by: str, most: int | None) -> None:
         sparsity = self._compiled.form.cardinality

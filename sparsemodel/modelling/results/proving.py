@@ -78,6 +78,13 @@ def enclosure(*problem: Any) -> tuple[float, float]:
     return enclose(*problem)
 
 
+def neighbourhood(*problem: Any) -> Any:
+    """Return the best point on some units; only searches within linked constraints need it."""
+    from sparsemodel.certificates.proving.neighbourhood import best_within
+
+    return best_within(*problem)
+
+
 def _earlier(resume: Any, compiled: CompiledProblem) -> Any:
     """Return the certificate to go on from, read from its file where a path is given."""
     from sparsemodel.certificates import Certificate, PrecisionCertificate

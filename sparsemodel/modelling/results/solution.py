@@ -90,8 +90,8 @@ class Solution(Documented, Fitted):
         """Return a valid lower bound on the optimum; ``-inf`` where none is known.
 
         It is computed when it is first read, by a short proof, and if that does not close by
-        ``certify()``, in ten seconds at most. For data in files, on workers or given as operators
-        it is the bound that the run itself produced.
+        ``certify()``, in no more time than the solve took, or a tenth of a second. For data in
+        files, on workers or given as operators it is the bound that the run itself produced.
         """
         return self.lower.read().value
 
@@ -224,7 +224,7 @@ class PathSolution(Fitted):
 
     k: int
     value: float
-    """Objective."""
+    """Objective; infinite where no feasible point was found."""
     support: Any
     """Names of the nonzero counted entries, or their indices if unnamed."""
     coefficients: Mapping[str, float | FloatArray]
@@ -242,5 +242,7 @@ class PathSolution(Fitted):
 
     def __str__(self) -> str:
         ridge = "" if self.ridge is None else f", ridge = {self.ridge:g}"
+        if not np.isfinite(self.value):
+            return f"k = {self.k}{ridge}: no feasible point was found"
         early = f", stopped early: {self.stop.value}" if self.stop.requested else ""
         return f"k = {self.k}{ridge} by {self.chosen_by}: objective {self.value:.8g}{early}"

@@ -36,8 +36,6 @@ _STEPS = 2000
 """Steps of IIHT to a support, at most."""
 _REMOVED, _REPLACEMENTS = 16, 6
 """Smallest units that are taken out, and units that are tried in place of each, at most."""
-_MANY = 300
-"""Units that a start from all of them has, where there are more."""
 
 _REDRAWN = 2.0 / 3.0
 """Share of a support that a perturbation replaces at most. Of 160 random problems with bounds, or
@@ -316,42 +314,6 @@ def replaced_one_by_one(
             if over():
                 break
     return best
-
-
-def thinned(
-    objective: Objective,
-    point: Point,
-    minimised: Callable[[IntArray, Point], Point],
-    allowed: Callable[[IntArray, IntArray], IntArray],
-    over: Callable[[], bool],
-) -> Point:
-    """Return the minimiser on all units less the smallest of them, of which half leave at a time.
-
-    Of many units those begin whose gradients differ most from the others'.
-
-    Parameters
-    ----------
-    minimised
-        Minimises on some units, from a point.
-    allowed
-        Adds to the first units those of the others, in order, that may stand beside them.
-    """
-    sparsity = objective.cardinality
-    most = min(sparsity.budget, sparsity.units)
-    pulls = objective.gradient(point)
-    apart = sparsity.unit_scores(coordinate_scores(pulls - np.median(pulls, axis=0)))
-    units, found = top_k(apart, max(_MANY, 4 * most)), point
-    while not over():
-        found = minimised(units, found)
-        if units.size <= most or not np.isfinite(found.value):
-            return found
-        weights = full_diagonal(objective, found, for_ranking=True)
-        scores = coordinate_scores(found.x)
-        sizes = sparsity.unit_scores(scores if weights is None else weights * scores)
-        best = top_k(sizes, max(most, int(np.count_nonzero(sizes)) // 2))
-        best = best[np.argsort(-sizes[best], kind="stable")]
-        units = best if best.size > most else allowed(best[:0], best)
-    return point  # more units than may stay
 
 
 def redrawn(

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast, final
 
 import numpy as np
 
-from sparsemodel.interfaces import IntArray, Objective, Point, RestrictedSolver, priced
+from sparsemodel.interfaces import (
+    FloatArray,
+    IntArray,
+    Objective,
+    Point,
+    RestrictedSolver,
+    priced,
+)
 from sparsemodel.numerics.exchange import greedy, swaps
 from sparsemodel.numerics.exchange.batched_newton import RANKED, batch_limit, lowest_first
 from sparsemodel.numerics.exchange.models import EXACTLY, ExchangeModels
@@ -90,7 +97,7 @@ class ExchangeTrials:
         self._compared: bytes | None = None  # the support whose runners-up were judged last
         self._reach = _FAR  # changes from which the model still told the truth
         self._changes = 0  # of descents in models
-        self._started = False  # restarted, thinned: the starts are always the same
+        self._started = False  # restarted, started: the starts are always the same
 
     def debiased(self, point: Point) -> Point:
         """Return the minimiser over the support of ``point``, to full accuracy."""
@@ -168,21 +175,18 @@ class ExchangeTrials:
         search = self._search(point)
         return search is not None and search.size > 1 and search.contrast < 0.0
 
-    def thinned(self, point: Point, rounds: Rounds) -> Point | None:
-        """Return where a descent from all units ends, if that is better and ``point`` has room.
+    def started(
+        self, point: Point, rounds: Rounds, starts: Callable[[], Sequence[FloatArray]] | None
+    ) -> Point | None:
+        """Return the best end of descents from what the convex problem is rounded to, if better.
 
         Constraints link units, so that a search from nothing may end where it began.
         """
-        sparsity = self._objective.cardinality
-        room = sparsity.order is None and sparsity.active_units(point.x).size < self._most
-        if self._started or self._objective.form.region is None or not room:
+        if self._started or starts is None:
             return None
         self._started = True
-        only = partial(swaps.allowed, sparsity)
-        found = greedy.thinned(self._objective, point, self._minimised, only, self._over)
-        if np.isfinite(found.value):
-            found = self._descended(found, rounds)
-        return self.debiased(found) if self.better(found, point) else None
+        points = (self._objective.point_from(x) for x in starts())
+        return self._best(point, (self.debiased(at) for at in points), rounds)
 
     def round(self, point: Point, rng: np.random.Generator, rounds: Rounds) -> Point | None:
         """Descend from perturbations of ``point``, in the model first; return a better point."""

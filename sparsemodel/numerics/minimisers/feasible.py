@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from itertools import chain, combinations
-from typing import Any
 
 import numpy as np
 
 from sparsemodel.interfaces import (
-    BoolArray,
     Box,
     FloatArray,
     Form,
     InfeasibleError,
-    IntArray,
+    NotSolvedError,
     Objective,
     Point,
     RestrictedSolver,
@@ -23,15 +19,14 @@ from sparsemodel.interfaces import (
     coordinate_scores,
 )
 from sparsemodel.numerics.budget import budget
+from sparsemodel.numerics.minimisers.convex_starts import ConvexStarts
+from sparsemodel.numerics.minimisers.feasible_supports import feasible_support
 from sparsemodel.numerics.objectives.regression import margins
 from sparsemodel.numerics.support.selection import select, select_scores
 
 FEASIBLE = 1e-9
 """Violation of bounds and convex constraints, relative to their size, that counts as rounding."""
 _TOLERANCE = 1e-9
-_REWEIGHTINGS = 8
-_FEW = 500
-"""Supports up to which all are tried."""
 
 
 def inside(box: Box | None, x: FloatArray, tolerance: float = _TOLERANCE) -> bool:
@@ -58,19 +53,24 @@ def misplaced(form: SparseRegression, point: Point) -> str:
     return ""
 
 
-def feasible_start(objective: Objective, restricted: RestrictedSolver) -> Point | None:
+def feasible_start(
+    objective: Objective, restricted: RestrictedSolver, convex: ConvexStarts | None = None
+) -> Point | None:
     """Return a feasible point with at most ``k`` units, or None where zero is one.
 
     Where a loss is not defined at zero it is one where it is, if the candidates have one.
 
-    Tries the free coordinates alone, then the steepest ``k`` units, then supports of sparse
-    solutions of the linear constraints (linear programs with reweighted absolute values), then all
-    supports where they are few.
+    Tries the free coordinates alone, the steepest ``k`` units, what the convex problem is rounded
+    to, then whether any support is feasible
+    (:func:`~sparsemodel.numerics.minimisers.feasible_supports.feasible_support`).
 
     Raises
     ------
     InfeasibleError
-        When the constraints exclude each other, or no point of at most ``k`` units was found.
+        When it is proved that no point satisfies the constraints, or none of at most ``k`` units;
+        or when none was found where a loss is defined.
+    NotSolvedError
+        When none was found before a limit ended the search.
     """
     form = objective.form
     if not isinstance(form, SparseRegression):
@@ -81,12 +81,8 @@ def feasible_start(objective: Objective, restricted: RestrictedSolver) -> Point 
     allowed = satisfied(form, origin.x)
     if allowed and not misplaced(form, origin):
         return None
-    tried, outside = set[bytes](), ""
-    for support in _candidates(objective, restricted, form, origin):
-        if support.tobytes() in tried:
-            continue
-        tried.add(support.tobytes())
-        point = restricted(objective, support, origin)
+    outside = ""
+    for point in _candidates(objective, restricted, form, origin, convex):
         if np.isfinite(point.value):
             if not (wrong := misplaced(form, point)):
                 return point
@@ -95,12 +91,25 @@ def feasible_start(objective: Objective, restricted: RestrictedSolver) -> Point 
         return None
     if outside:  # the constraints hold there, but a loss is not defined
         raise InfeasibleError(outside + in_time())
+    sizes = None if convex is None or convex.relaxed is None else convex.sizes(convex.relaxed.x)
+    decision = feasible_support(objective, restricted, sizes)
+    if decision.point is not None:
+        if wrong := misplaced(form, decision.point):
+            raise InfeasibleError(wrong + in_time())
+        return decision.point
     words = [] if form.region is None else [form.region.describe()]
     words += ["bounds"] if form.box is not None else []
-    raise InfeasibleError(
+    what = " and ".join(words)
+    if decision.impossible:
+        raise InfeasibleError(
+            f"No point {decision.impossible} satisfies {what}. "
+            + ("Allow more." if "at most" in decision.impossible else "They exclude each other.")
+        )
+    raise NotSolvedError(
         f"No point with at most {form.sparsity.k} nonzero "
-        f"{'entry' if form.sparsity.k == 1 else 'entries'} was found that satisfies "
-        f"{' and '.join(words)}. Allow more, or pass a feasible start=.{in_time()}"
+        f"{'entry' if form.sparsity.k == 1 else 'entries'} was found that satisfies {what}, and "
+        "it is not known whether there is one. Allow more of them or more time (time_limit=60 "
+        f"seconds, for example), bound the entries, or pass a feasible start=.{in_time()}"
     )
 
 
@@ -115,39 +124,23 @@ def in_time() -> str:
 
 
 def _candidates(
-    objective: Objective, restricted: RestrictedSolver, form: SparseRegression, origin: Point
-) -> Iterator[IntArray]:
-    """Yield supports, those that cost more to find after the others."""
-    sparsity, region = form.sparsity, form.region
-    yield sparsity.free
-    yield select(sparsity, objective.gradient(origin))
-    if region is not None and region.linear and not form.matrix:
-        for x in _sparse_vertices(form):
-            units = sparsity.active_units(x)
-            if sparsity.within(units):  # what is zero may have to stay so
-                yield sparsity.coordinates(units)
-            yield select(sparsity, x)
-    elif region is not None:
-        for ball in region.every_ball:
-            if ball.center is not None:
-                wanted = np.zeros(form.shape)
-                wanted[ball.index] = ball.center
-                yield select_scores(sparsity, coordinate_scores(wanted))
-    if region is not None and region.images:
-        yield from _thinned(objective, restricted, origin)
-
-
-def _thinned(objective: Objective, restricted: RestrictedSolver, origin: Point) -> list[IntArray]:
-    """Return the largest units of minimisers on fewer and fewer units, the first on all."""
-    sparsity = objective.cardinality
-    support, size = np.arange(sparsity.size), sparsity.units
-    while size > sparsity.budget:
-        point = restricted(objective, support, origin)
-        if not np.isfinite(point.value):
-            return []
-        size = max(sparsity.budget, size // 2)
-        support = select(sparsity.with_budget(size), point.x)
-    return [support]
+    objective: Objective,
+    restricted: RestrictedSolver,
+    form: SparseRegression,
+    origin: Point,
+    convex: ConvexStarts | None,
+) -> Iterator[Point]:
+    """Yield minimisers on supports, those that cost more to find after the others."""
+    yield restricted(objective, form.sparsity.free, origin)
+    yield restricted(objective, select(form.sparsity, objective.gradient(origin)), origin)
+    for ball in () if form.region is None else form.region.every_ball:
+        if ball.center is not None:
+            wanted = np.zeros(form.shape)
+            wanted[ball.index] = ball.center
+            support = select_scores(form.sparsity, coordinate_scores(wanted))
+            yield restricted(objective, support, origin)
+    if convex is not None:
+        yield from convex.points()
 
 
 def in_one_unit(
@@ -164,70 +157,3 @@ def in_one_unit(
     ends = np.abs(np.concatenate([low / size, high / size, bounds.ravel()]))
     unit = float(ends[np.isfinite(ends)].max(initial=0.0)) or 1.0
     return matrix / size[:, None], low / size / unit, high / size / unit, bounds / unit, unit
-
-
-def _both_signs(ends: FloatArray) -> FloatArray:
-    """Return bounds of ``r`` then ``s``, of x = r - s with r, s >= 0 whose bounds are ``ends``."""
-    return np.concatenate([np.maximum(ends, 0.0), np.maximum(-ends[:, ::-1], 0.0)])
-
-
-def _sparse_vertices(form: SparseRegression) -> Iterator[FloatArray]:
-    """Yield solutions of the linear constraints with few nonzeros, sparser from one to the next.
-
-    Then one for every support that has one, where there are at most :data:`_FEW` supports.
-
-    Minimises :math:`\\sum_j c_j |x_j|` over the counted coordinates, with
-    :math:`c_j = 1/(|x_j| + \\epsilon)` from the last solution.
-    """
-    from scipy.optimize import linprog
-
-    size = form.sparsity.size
-    region = form.region
-    if region is None:
-        return
-    parts = [(part.design.to_array(), part.lower, part.upper) for part in region.linear]
-    matrix, low, high, ends, unit = in_one_unit(parts, form.ends.lower, form.ends.upper)
-    equal = low == high
-    both = np.concatenate([matrix[~equal], -matrix[~equal]])
-    limits = np.concatenate([high[~equal], -low[~equal]])
-    kept = np.isfinite(limits)
-    counted: BoolArray = form.sparsity.counted
-    bounds = _both_signs(ends)
-    cost = counted.astype(np.float64)
-
-    def solved(cost: FloatArray, bounds: FloatArray) -> Any:
-        return linprog(
-            np.concatenate([cost, cost]),
-            A_ub=np.hstack([both[kept], -both[kept]]) if kept.any() else None,
-            b_ub=limits[kept] if kept.any() else None,
-            A_eq=np.hstack([matrix[equal], -matrix[equal]]) if equal.any() else None,
-            b_eq=low[equal] if equal.any() else None,
-            bounds=bounds,
-            method="highs-ds",
-        )
-
-    for _ in range(_REWEIGHTINGS):
-        program = solved(cost, bounds)
-        if program.status == 2:
-            raise InfeasibleError("No point satisfies the linear constraints and the bounds.")
-        if program.x is None:
-            return
-        x = program.x[:size] - program.x[size:]
-        yield unit * x
-        scale = float(np.abs(x).max(initial=0.0)) or 1.0
-        cost = np.where(counted, 1.0 / (np.abs(x) / scale + 1e-3), 0.0)
-    units, budget = form.sparsity.units, form.sparsity.budget
-    sizes = range(budget if form.sparsity.plain else 1, budget + 1)
-    if form.box is not None and form.box.least is not None:
-        sizes, chosen = range(1, budget + 1), form.box.chosen
-        bounds = _both_signs(np.column_stack([chosen.lower, chosen.upper]) / unit)
-    if sum(math.comb(units, count) for count in sizes) > _FEW:
-        return
-    for each in chain.from_iterable(combinations(range(units), count) for count in sizes):
-        on, off = np.array(each, dtype=np.intp), np.ones(size, dtype=bool)
-        if not form.sparsity.within(on):
-            continue
-        off[form.sparsity.coordinates(on)] = False
-        program = solved(cost, np.where(np.tile(off, 2)[:, None], 0.0, bounds))
-        if program.status == 0:
-            yield unit * (program.x[:size] - program.x[size:])

@@ -95,6 +95,7 @@ def _fit_ticks(axes: Any, ks: Any, values: Any) -> None:
     axes.yaxis.set_major_formatter("{x:g}")
     if ks.size == 1:
         axes.set_xlim(ks[0] - 1, ks[0] + 1)
+    values = values[np.isfinite(values)]
     size = float(np.abs(values).max())
     if (
         size > 0.0 and np.ptp(values) <= 1e-5 * size

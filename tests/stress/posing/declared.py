@@ -22,6 +22,7 @@ from tests.stress.posing.choices import (
     outputs,
 )
 from tests.stress.posing.kinks import kinks
+from tests.stress.posing.linked import linked
 from tests.stress.posing.operators import faulty_operators
 from tests.stress.posing.recipe import SEEDS
 from tests.stress.posing.structures import (
@@ -54,6 +55,7 @@ DECLARED_KINDS: Mapping[str, Callable[[Court], None]] = MappingProxyType(
         "links": links,
         "mixtures": mixtures,
         "outputs": outputs,
+        "linked": linked,
     }
 )
 """The kinds, by name."""
