@@ -16,13 +16,15 @@ from sparsemodel.interfaces import (
     Stop,
     priced,
 )
-from sparsemodel.numerics import as_sequence, best_segments
+from sparsemodel.numerics import best_segments, costs_of_segments, is_of_segments
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Segments(Backend):
-    r"""Find the best steps of a sequence: a squared loss of a variable whose jumps are counted.
+    r"""Find the best steps of a sequence: a loss of a variable whose jumps are counted.
+
+    The loss is squared, or made of straight pieces and parabolas: absolute, quantile, Huber.
 
     With :math:`C_m(j)` the least cost of the first ``j`` entries in ``m`` segments and
     :math:`c(i, j)` that of one segment,
@@ -33,8 +35,9 @@ class Segments(Backend):
 
     Notes
     -----
-    The result is the best one up to rounding, and ``certify()`` proves it by a dynamic programme of
-    its own, in which every sum is rounded down; ``verify()`` runs that again on the data.
+    The result is the best one up to rounding. For a squared loss ``certify()`` proves it by a
+    dynamic programme of its own, in which every sum is rounded down; ``verify()`` runs that again
+    on the data.
 
     No literal mode: the recursion above is the algorithm.
 
@@ -49,25 +52,29 @@ class Segments(Backend):
 
     name: ClassVar[str] = "segments"
     reference: ClassVar[str] = "dynamic programming"
-    guarantee: ClassVar[str] = "the best of all choices of jumps; certify() proves it"
+    guarantee: ClassVar[str] = (
+        "the best of all choices of jumps; certify() proves it for squared losses"
+    )
     always: ClassVar[str] = "the best of all choices of jumps, up to rounding"
     purpose: ClassVar[str] = "finds the best steps of a sequence by dynamic programming"
     roles: ClassVar[frozenset[Role]] = frozenset({Role.SEQUENCE})
     capabilities: ClassVar[Capabilities] = Capabilities(price=True)
 
     def extra_objections(self, form: Form) -> tuple[str, ...]:
-        if as_sequence(form) is not None:
+        if is_of_segments(form):
             return ()
-        return ("needs sm.squared_loss(w, t) with sm.card(sm.diff(w)) <= k",)
+        return (
+            "needs a squared, absolute, quantile or Huber loss of w with sm.card(sm.diff(w)) <= k",
+        )
 
     def solve(self, objective: Objective, context: Context) -> Result:
         sparsity, start = objective.cardinality, context.first_point(objective)
-        sequence = as_sequence(objective.form)
         places, stop = None, Stop.CONVERGED
         try:
-            if sequence is not None:
+            costs = costs_of_segments(objective.form)
+            if costs is not None:
                 places = best_segments(
-                    *sequence,
+                    costs,
                     min(sparsity.budget, sparsity.units),
                     price=sparsity.price,
                     over=context.limits.expired,

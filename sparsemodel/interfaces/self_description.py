@@ -304,7 +304,9 @@ class Role(Enum):
     ENUMERATION = "tries every support"
     """Taken where there are few supports."""
     SEQUENCE = "finds the best steps of a sequence"
-    """Taken where a squared loss of a variable has its jumps counted, and nothing else."""
+    """Taken where a loss of a variable has its jumps counted, and nothing else."""
+    LINEAR = "solves linear programs with choices"
+    """Taken where the objective has no curvature."""
     COMPARISON = "compares candidates"
     """Good after a short search from the start that a neighbouring problem gives: along paths and
     for the folds of precision matrices."""

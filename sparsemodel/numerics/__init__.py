@@ -59,7 +59,12 @@ from sparsemodel.numerics.objectives.validity import (
     unexplained,
 )
 from sparsemodel.numerics.support.projection import project, pruned, relaxed_budget
-from sparsemodel.numerics.support.segments import as_sequence, best_segments
+from sparsemodel.numerics.support.segments import (
+    as_sequence,
+    best_segments,
+    costs_of_segments,
+    is_of_segments,
+)
 from sparsemodel.numerics.support.selection import (
     best_units,
     expansion,
@@ -103,6 +108,7 @@ __all__ = [
     "conjugate_slope",
     "constant_step",
     "correlations",
+    "costs_of_segments",
     "drawn_block",
     "dual_value",
     "epoch",
@@ -119,6 +125,7 @@ __all__ = [
     "insertion_scores",
     "insertions",
     "inside",
+    "is_of_segments",
     "many_rows",
     "margins",
     "mean_curvature",

@@ -28,7 +28,7 @@ FLOOR = 190
 GRAPH_FLOOR = 90
 """Executed checks of a backend for precision matrices."""
 
-FLOORS: dict[str, int] = {"diht": 130, "sdiht": 130, "segments": 37}
+FLOORS: dict[str, int] = {"diht": 130, "milp": 90, "sdiht": 130, "segments": 37}
 """Fewer for the backends that are made for fewer problems."""
 
 OPTIONS: dict[str, dict[str, object]] = {

@@ -11,7 +11,8 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.certificates import Claim, certify, verify
-from sparsemodel.numerics import as_sequence, best_segments
+from sparsemodel.numerics import as_sequence, best_segments, costs_of_segments
+from sparsemodel.numerics.support.segments import SquareCosts
 from tests.referee import judge
 
 RNG = np.random.default_rng(12)
@@ -35,13 +36,13 @@ def test_no_other_jumps_are_better(seed):
     n, k = int(rng.integers(1, 22)), int(rng.integers(0, 4))
     y = rng.choice([0.0, 1e3]) + np.cumsum(rng.standard_normal(n) * (rng.random(n) < 0.3))
     y, weights = y + 0.5 * rng.standard_normal(n), rng.random(n) + 0.01
-    found = best_segments(y, weights, k)
+    found = best_segments(SquareCosts(y, weights), k)
     assert found.size <= k
     every = combinations(range(n - 1), min(k, n - 1))
     least = min(cost(y, weights, jumps) for jumps in every)
     assert cost(y, weights, found) <= least * (1.0 + 1e-9) + 1e-9
     price = 0.2
-    priced = best_segments(y, weights, k, price=price)
+    priced = best_segments(SquareCosts(y, weights), k, price=price)
     every = (jumps for m in range(min(k, n - 1) + 1) for jumps in combinations(range(n - 1), m))
     least = min(cost(y, weights, jumps) + price * len(jumps) for jumps in every)
     assert cost(y, weights, priced) + price * priced.size <= least * (1.0 + 1e-9) + 1e-9
@@ -57,7 +58,9 @@ def test_pruning_leaves_the_best():
             i = np.arange(j)
             one = 0.5 * (squares[j] - squares[i] - (sums[j] - sums[i]) ** 2 / (j - i))
             table[1:, j] = (table[:-1, i] + one).min(axis=1)
-        assert np.isclose(cost(T, weights, best_segments(T, weights, k)), table[k + 1, N])
+        assert np.isclose(
+            cost(T, weights, best_segments(SquareCosts(T, weights), k)), table[k + 1, N]
+        )
 
 
 def test_a_declared_sequence_is_solved_so():
@@ -66,7 +69,7 @@ def test_a_declared_sequence_is_solved_so():
     assert "dynamic programming" in str(problem.explain())
     solution = problem.solve()
     assert solution.backend == "segments"
-    jumps = best_segments(T, np.ones(N), 8)
+    jumps = best_segments(SquareCosts(T, np.ones(N)), 8)
     assert np.isclose(solution.value, cost(T, np.ones(N), jumps) / N)
     assert np.array_equal(solution.indices, jumps)
     assert not judge(problem, solution).faults
@@ -78,7 +81,7 @@ def test_weights_offsets_and_prices_are_those_declared():
     w, c = sm.Variable(N), 1.0 + RNG.random(N)
     loss = sm.squared_loss(w + 2.0, T, weights=c, reduction="sum")
     solution = sm.Problem(sm.minimize(loss + 3.0 * sm.card(sm.diff(w)))).solve()
-    jumps = best_segments(T - 2.0, c, N, price=3.0)
+    jumps = best_segments(SquareCosts(T - 2.0, c), N, price=3.0)
     assert np.isclose(solution.value, cost(T, c, jumps) + 3.0 * jumps.size)
 
 
@@ -87,7 +90,7 @@ def test_weights_offsets_and_prices_are_those_declared():
     [
         lambda w: (sm.squared_loss(w, T) + sm.ridge(w, 0.1), [sm.card(sm.diff(w)) <= 2]),
         lambda w: (sm.squared_loss(w, T), [sm.card(sm.diff(w)) <= 2, w >= -1.0]),
-        lambda w: (sm.huber_loss(w, T), [sm.card(sm.diff(w)) <= 2]),
+        lambda w: (sm.huber_loss(w, T) + sm.absolute_loss(w, T), [sm.card(sm.diff(w)) <= 2]),
         lambda w: (sm.squared_loss(w, T), [sm.card(w) <= 2]),
     ],
 )
@@ -159,4 +162,82 @@ def test_a_bound_of_steps_is_computed_again_on_the_data():
 
 
 def test_time_may_be_up():
-    assert best_segments(T, np.ones(N), 5, over=lambda: True) is None
+    assert best_segments(SquareCosts(T, np.ones(N)), 5, over=lambda: True) is None
+
+
+LOSSES = {
+    "absolute": lambda w, t, **how: sm.absolute_loss(w, t, **how),
+    "quantile": lambda w, t, **how: sm.quantile_loss(w, t, tau=0.8, **how),
+    "huber": lambda w, t, **how: sm.huber_loss(w, t, delta=0.7, **how),
+    "epsilon": lambda w, t, **how: sm.epsilon_insensitive_loss(w, t, epsilon=0.3, **how),
+}
+
+
+def level_cost(loss, y, weights, a, b) -> float:
+    """Return the least cost of one level, by golden sections of a convex function."""
+
+    def total(v):
+        return float(weights[a:b] @ loss.value(np.full(b - a, v), y[a:b]))
+
+    low, high, shrink = y[a:b].min() - 1.0, y[a:b].max() + 1.0, (np.sqrt(5.0) - 1.0) / 2.0
+    for _ in range(90):
+        left, right = high - shrink * (high - low), low + shrink * (high - low)
+        low, high = (low, right) if total(left) <= total(right) else (left, high)
+    return total(0.5 * (low + high))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("seed", range(8))
+def test_no_other_jumps_are_better_for_losses_with_kinks(name, seed):
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(2, 14)), int(rng.integers(0, 4))
+    y = rng.choice([0.0, 1e3]) + np.cumsum(rng.standard_normal(n) * 2.0 * (rng.random(n) < 0.3))
+    y = y + rng.standard_t(1.5, n) if seed % 2 else np.round(y + rng.standard_t(1.5, n))
+    weights = rng.random(n) * (rng.random(n) < 0.8) + 0.01
+    price = float(rng.choice([0.0, 0.2]))
+    w = sm.Variable(n)
+    loss = LOSSES[name](w, y, weights=weights, reduction="sum")
+    goal = loss + price * sm.card(sm.diff(w)) if price else loss
+    problem = sm.Problem(sm.minimize(goal), sm.card(sm.diff(w)) <= min(k, n - 1))
+    (term,) = problem.form.terms
+    found = best_segments(costs_of_segments(problem.form), k, price=price)
+    costs = {
+        (a, b): level_cost(term.loss, y, weights, a, b)
+        for a in range(n)
+        for b in range(a + 1, n + 1)
+    }
+
+    def whole(jumps) -> float:
+        ends = [0, *(j + 1 for j in jumps), n]
+        return sum(costs[ends_] for ends_ in pairwise(ends)) + price * len(jumps)
+
+    sizes = range(min(k, n - 1) + 1)
+    least = min(whole(jumps) for m in sizes for jumps in combinations(range(n - 1), m))
+    assert whole(found) <= least + 1e-8 * (1.0 + abs(least))
+    solution = problem.solve()
+    assert solution.backend == "segments"
+    assert solution.value <= least + 1e-8 * (1.0 + abs(least))
+    assert not judge(problem, solution).faults
+
+
+def test_a_single_outlier_is_a_segment_of_its_own():
+    y = np.repeat([0.0, 3.0], 15) + 0.1 * RNG.standard_normal(30)
+    y[7] = 4000.0
+    w = sm.Variable(30)
+    problem = sm.Problem(sm.minimize(sm.absolute_loss(w, y)), sm.card(sm.diff(w)) <= 3)
+    assert problem.solve().indices.tolist() == [6, 7, 14]
+
+
+def test_a_search_may_find_nothing_worth_choosing():
+    rng = np.random.default_rng(5)
+    y = np.repeat([0.0, 3.0, -1.0, 1.0], 15) + rng.standard_t(1.5, 60)
+    w = sm.Variable(60)
+    problem = sm.Problem(sm.minimize(sm.absolute_loss(w, y)), sm.card(sm.diff(w)) <= 3)
+    best = problem.solve().value
+    assert best <= problem.solve("exchange").value
+
+
+def test_few_steps_are_no_linear_program():
+    w, y = sm.Variable(20), RNG.standard_normal(20)
+    problem = sm.Problem(sm.minimize(sm.absolute_loss(w, y)), sm.card(sm.diff(w)) <= 3)
+    assert problem.plan().stages[0].label == "segments"

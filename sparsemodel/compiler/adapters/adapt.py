@@ -38,7 +38,8 @@ def adapt(backend: Backend, form: Form) -> Adapted:
         return Adapted(backend, reasons)
     easier: SparseRegression = form
     adapted: Backend = backend
-    if not form.traits.has_hessian and smoothable(form):
+    smooth = type(backend).capabilities.smooth  # others ask for none, and kinks may be their own
+    if smooth and not form.traits.has_hessian and smoothable(form):
         easier = smoothed_form(easier, typical_widths(easier))
         nonsmooth = {t.loss.name for t in form.terms if not t.traits.has_hessian}
         adapted = Smoothed(adapted, tuple(sorted(nonsmooth)))

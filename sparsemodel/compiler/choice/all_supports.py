@@ -7,7 +7,7 @@ from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.compiler.services import distributed
 from sparsemodel.interfaces import Cardinality, Form, Role, SparseRegression
 from sparsemodel.interfaces.precision import AnyPrecision, JointPrecision, SparsePrecision
-from sparsemodel.numerics import as_sequence
+from sparsemodel.numerics import is_of_segments
 
 SMALL = 2000
 """Supports up to which all are tried with a squared loss."""
@@ -24,7 +24,7 @@ matrix a solve then takes as long as a search does; where they do not, a search 
 
 def of_all_supports(form: Form, candidates: Candidates) -> Choice | None:
     """Return the stage that finds the best of all supports, where that takes little."""
-    if isinstance(form, SparseRegression) and as_sequence(form) is not None:
+    if isinstance(form, SparseRegression) and is_of_segments(form):
         name = candidates.best(Role.SEQUENCE)
         if name is not None:
             why = "the best steps of a sequence are found by dynamic programming"

@@ -14,6 +14,7 @@ from sparsemodel.compiler.adapters.without_bounds import WithoutBounds, may_be_l
 from sparsemodel.compiler.choice.all_supports import of_all_supports
 from sparsemodel.compiler.choice.candidates import Candidates, Choice
 from sparsemodel.compiler.choice.curvature import only_the_dual_is_smooth, straight_in_sparse_data
+from sparsemodel.compiler.choice.linear_programs import of_linear_program
 from sparsemodel.compiler.choice.recipes import Start
 from sparsemodel.compiler.choice.samples import sample_size
 from sparsemodel.compiler.facts.analysis import Facts
@@ -95,7 +96,7 @@ def _(
     facts: FactSheet,
     gradient: FloatArray | None = None,
 ) -> Choice | None:
-    whole = of_all_supports(form, candidates)
+    whole = of_linear_program(form, candidates) or of_all_supports(form, candidates)
     if whole is not None:
         return whole
     finish = candidates.best(Role.FINISH)

@@ -14,8 +14,13 @@ from sparsemodel.interfaces import (
     Point,
     SparseRegression,
 )
+from sparsemodel.numerics.linear_programs.minimiser import (
+    is_linear_program,
+    minimise_linear_program,
+)
 from sparsemodel.numerics.minimisers.boxed import minimise_in_box
 from sparsemodel.numerics.minimisers.equations import minimise_with_equations
+from sparsemodel.numerics.minimisers.feasible import satisfied
 from sparsemodel.numerics.minimisers.multipliers import Solved, minimise_with_multipliers
 from sparsemodel.numerics.minimisers.newton import FAR, minimise_on_support
 from sparsemodel.numerics.minimisers.piecewise.scaled import minimise_pieces, settled
@@ -34,6 +39,7 @@ def minimise_restricted(
 ) -> Point:
     """Return ``argmin f(x)`` over the ``x`` on ``support`` that satisfy the form's constraints.
 
+    A linear program where nothing has curvature and there are linear constraints. Else
     Newton's method where the losses are smooth, projected Newton with bounds, an interior point
     method where they have kinks, or are next to having them, the method of multipliers with
     constraints beside bounds; a few solves where losses are quadratic and nothing is active but
@@ -47,6 +53,10 @@ def minimise_restricted(
         found = _minimise_piecewise(objective, support, start, tol)
         if found is not None:
             return found
+    if form.region is not None and is_linear_program(form):
+        vertex = minimise_linear_program(cast("RegressionObjective", objective), support, start)
+        if vertex is not None and (np.isinf(vertex.value) or satisfied(form, vertex.x)):
+            return vertex
     equal = minimise_with_equations(objective, support, start)
     if equal is not None:
         return equal

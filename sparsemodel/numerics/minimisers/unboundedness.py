@@ -17,6 +17,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics.budget import budget
 from sparsemodel.numerics.curvatures.curvature import full_diagonal
+from sparsemodel.numerics.linear_programs.formulation import has_bounded_minimum
 from sparsemodel.numerics.minimisers.feasible import in_time, misplaced, satisfied
 from sparsemodel.numerics.minimisers.newton import FAR, farthest
 from sparsemodel.numerics.objectives.regression import (
@@ -49,6 +50,8 @@ def check_bounded(objective: RegressionObjective, restricted: RestrictedSolver) 
     """
     sparsity = objective.cardinality
     if np.isfinite(objective.infimum()) or len(objective.shape) > 1 or not sparsity.budget:
+        return
+    if has_bounded_minimum(objective.form):
         return
     origin = objective.origin()
     _try(objective, restricted, select(sparsity, objective.gradient(origin)))

@@ -31,6 +31,7 @@ from sparsemodel.certificates.proving.bounder import (
     goal_of,
     proved_of,
 )
+from sparsemodel.certificates.proving.dual.linear_program import dual_point
 from sparsemodel.certificates.proving.dual.shared import SharedData, loose_coordinates, reading_cost
 from sparsemodel.certificates.proving.dual.slopes import at_minimum, refuting, witness_at
 from sparsemodel.certificates.proving.dual.subproblem import restricted, scattered, sizes_of_rows
@@ -101,7 +102,12 @@ class DualPart(NodeBounder):
         return None
 
     def relax(self, node: Node, aim: Aim) -> Relaxed | None:
-        """Return the relaxation of a node by first-order steps, until it decides something."""
+        """Return the relaxation of a node, solved until it decides something.
+
+        By a linear program where nothing has curvature, else by first-order steps.
+        """
+        if self._shared.linear:
+            return self._by_linear_program(node, node.status, aim.deadline)
         start = self._shared.start(node.start)[self._coordinates]
         self._prepare(start, aim)
         if self._fast is None:
@@ -146,7 +152,25 @@ class DualPart(NodeBounder):
         if isinstance(found, str) or found.witness is None:
             return None
         witness = replace(found.witness, duals=with_stiffness(form, found.witness.duals))
-        relaxed = alone._relaxed(found.x, witness, found.interrupted)
+        return self._seen_from_here(
+            node, alone, alone._relaxed(found.x, witness, found.interrupted)
+        )
+
+    def _by_linear_program(self, node: Node, status: Any, deadline: float | None) -> Relaxed | None:
+        """Return what the multipliers of a node's linear program prove."""
+        alone = self if np.all(status == UNDECIDED) else self._reduced(status)
+        rows = alone._shared.rows
+        rows = None if rows is None else rows.on(alone._coordinates)
+        found = dual_point(alone._form, rows, deadline)
+        if found is None:
+            return None
+        relaxed = alone._relaxed(found[0], Witness(found[1]), False)
+        if relaxed.minorant is None:
+            return None
+        return self._seen_from_here(node, alone, relaxed)
+
+    def _seen_from_here(self, node: Node, alone: DualPart, relaxed: Relaxed) -> Relaxed:
+        """Return what the relaxation of a node as a problem of its own says in these units."""
         low = relaxed.minorant
         places = np.searchsorted(self.units, alone.units)
         gains, sizes = np.zeros(self.units.size), np.zeros(self.units.size)
@@ -349,7 +373,10 @@ class DualPart(NodeBounder):
             return None
         inside = node.status == IN
         inside[undecided] = True
-        found = self._fitted(inside, node.status)
+        if self._shared.linear:
+            found = self._by_linear_program(node, np.where(inside, IN, OUT), None)
+        else:
+            found = self._fitted(inside, node.status)
         if found is None:
             return None
         value = max(node.bound, proved_of(node, found))

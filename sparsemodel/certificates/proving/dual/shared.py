@@ -27,6 +27,10 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics import RegressionObjective
 from sparsemodel.numerics.budget import eigenvalue_cost, products_cost
+from sparsemodel.numerics.linear_programs.formulation import (
+    has_round_limits,
+)
+from sparsemodel.numerics.linear_programs.formulation import objections as straight_objections
 from sparsemodel.numerics.minimisers.dispatch import minimise_restricted
 
 FEW = 2000
@@ -82,6 +86,22 @@ def loose_coordinates(form: SparseRegression) -> BoolArray:
     return loose if form.box is None else loose & ~np.isfinite(form.box.upper - form.box.lower)
 
 
+def is_linear_program(form: SparseRegression, points: SparseRegression) -> bool:
+    """Return whether nodes of ``form`` are linear programs.
+
+    There is no curvature, all counted coordinates have bounds, and what constrains the ``points``
+    is linear.
+    """
+    loose = loose_coordinates(form)[form.sparsity.counted]
+    bare = replace(form, terms=tuple(t for t in form.terms if not is_left_out(t)), region=None)
+    return not (np.any(loose) or straight_objections(bare) or has_round_limits(points))
+
+
+def is_left_out(term: Term) -> bool:
+    """Return whether a term is that of rows, or a square that a bound does not need."""
+    return isinstance(term.loss, DualisedRows) or term.traits.square
+
+
 def _countable(form: SparseRegression) -> bool:
     """Return whether parts can be bounded without a relaxation, and are few enough for that.
 
@@ -111,6 +131,8 @@ class SharedData:
     """The unit of each coordinate, -1 for the free ones."""
     rows: Rows | None
     """The linear constraints of ``points``, where each part has slopes of its own for them."""
+    linear: bool = False
+    """Whether parts are linear programs, see :func:`is_linear_program`."""
     models: Models = field(default_factory=Models)
     """Models of the data in files that were read."""
 
@@ -123,7 +145,8 @@ class SharedData:
         objective = RegressionObjective(points)
         without = points.region is not None and form.region is None
         ends = RegressionObjective(form) if without else objective
-        return cls(form, other, objective, ends, unit, _rows_beside(form, points))
+        linear = is_linear_program(form, points)
+        return cls(form, other, objective, ends, unit, _rows_beside(form, points), linear)
 
     def minimum(
         self,

@@ -20,9 +20,11 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.slopes_of_equations
 )
 from sparsemodel.certificates.dual_bounds.diagonal_shift import LARGE
 from sparsemodel.certificates.proving.compiling import BOUNDS, compilable, loadable
+from sparsemodel.certificates.proving.dual.shared import loose_coordinates
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.statements.numbers import norms_of, rows_of
 from sparsemodel.interfaces import FloatArray, SparseRegression
+from sparsemodel.numerics.linear_programs.minimiser import is_linear_program
 
 TIME = 0.7
 """Share of the time left that the bounds may take."""
@@ -51,6 +53,8 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
         out.append("limits on norms have slopes")
     if any(matrix_free(t.design) for t in form.terms):
         out.append("the entries of a matrix-free design cannot be read")
+    if is_linear_program(form) and not np.any(loose_coordinates(form)[sparsity.counted]):
+        out.append("nothing has curvature, and nodes are linear programs")
     if sparsity.size > LARGE:
         out.append(f"there are {sparsity.size} coordinates, and it is for at most {LARGE}")
     if box is not None:
@@ -79,12 +83,14 @@ def searchable(
     """
     if problem.form.region is None:
         return problem, bounds
-    other = own_slopes(problem, x) if compilable() else None
     form = problem.form
+    straight = is_linear_program(form)  # where its nodes choose all slopes at no cost
+    sloped = sloped or straight
+    other = own_slopes(problem, x) if compilable() and not straight else None
     flat = sum(term.design.shape[0] for term in form.terms) < form.sparsity.size
     if other is None or (sloped and norms_of(form)):
         problem = with_multipliers(problem, x, STIFF, own=True, sloped=sloped)
-        return problem, _at_level(problem, deadline) if flat else None
+        return problem, _at_level(problem, deadline) if flat and not straight else None
     if sloped or other.minorant.box is not None or not flat:
         return other, None
     if loose(form):

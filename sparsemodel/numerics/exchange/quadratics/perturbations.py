@@ -71,7 +71,12 @@ def searched(
 
 
 def perturbed(here: Exchanges, rng: np.random.Generator, copies: int) -> Exchanges:
-    """Return copies of the only support with some of the members replaced at random."""
+    """Return copies of the only support with some of the members replaced at random.
+
+    An empty one, where no coordinate gains anything, has nothing to be replaced.
+    """
+    if not here.size:
+        return here.tiled(copies)
     most = max(1, int(_REPLACED * here.size))
     times = np.sort(rng.integers(1, most + 1, copies))[::-1]
     batch = here.tiled(copies)

@@ -1,0 +1,1 @@
+"""Sparse problems without curvature as linear programs, with and without choices."""
