@@ -50,6 +50,15 @@ _ARGUMENTS = {
     **dict.fromkeys(("random_state", "random_seed"), "write `seed=`"),
     **dict.fromkeys(("n_jobs", "n_threads", "threads"), "write `sm.config.threads = 4` before"),
     "sample_weight": _WEIGHTS,
+    **dict.fromkeys(
+        ("freq_weights", "frequency_weights", "fweights"),
+        'write `weights=` with `weights_are="frequency"`',
+    ),
+    **dict.fromkeys(("var_weights", "aweights"), "write `weights=`, which are precisions"),
+    **dict.fromkeys(
+        ("sampling_weights", "pweights", "survey_weights"),
+        'write `weights=` with `weights_are="sampling"`',
+    ),
     "strata": "they are a third column of the target: `np.column_stack([time, event, stratum])`",
 }
 """What to write in place of arguments that functions of this language have not."""
@@ -58,8 +67,7 @@ _ARGUMENTS_OF = {
     "`sm.card(sm.offdiag(Omega)) <= 2 * k`",
     ("sm.negative_binomial_loss", "alpha"): _ARGUMENTS["dispersion"],
     **{("sm.quantile_loss", name): _LEVEL for name in ("alpha", "level", "percentile", "q")},
-    ("solution.predict", "offset"): "of new rows write `(new @ w + c + offset).value`",
-    ("solution.predict", "exposure"): "of new rows write `(new @ w + c + np.log(exposure)).value`",
+    ("solution.predict", "newoffset"): "that of new rows is `offset=`",
 }
 _ARGUMENTS_OF_PLOTS = {"ax": "write `axes=`"}
 _ARGUMENTS_OF_DATA = {

@@ -33,8 +33,16 @@ from sparsemodel.certificates.statements.derived import derive
 from sparsemodel.certificates.statements.fingerprint import block_fingerprints
 from sparsemodel.certificates.statements.objective_interval import Primal, constant_part
 from sparsemodel.certificates.statements.problem_facts import describe
-from sparsemodel.interfaces import DataError, FloatArray, Iteration, SparseRegression
-from sparsemodel.numerics.budget import ending_by
+from sparsemodel.compiler.services import objective_of, restricted_of
+from sparsemodel.interfaces import (
+    DataError,
+    FloatArray,
+    Iteration,
+    SparseModelError,
+    SparseRegression,
+)
+from sparsemodel.numerics import satisfied
+from sparsemodel.numerics.budget import budget, ending_by
 from sparsemodel.threads import small_work
 
 _KEPT_PROGRESS = 200
@@ -216,6 +224,25 @@ def carried(problem: CertifiedProblem, found: Candidate) -> Candidate:
     return replace(again, bound=lower)
 
 
+def _without_features(form: SparseRegression) -> float:
+    """Return the objective of the coefficients that are not counted alone; infinite without any.
+
+    Where time is up it is that at zero.
+    """
+    objective = objective_of(form)
+    origin = objective.origin()
+    free = form.sparsity.free
+    forced = form.sparsity.forced_units or not (satisfied(form, origin.x) or free.size)
+    if forced or budget().over():
+        return math.inf if forced or not satisfied(form, origin.x) else float(origin.value)
+    try:
+        point = restricted_of(form)(objective, free, origin) if free.size else origin
+    except SparseModelError:  # such a model has no minimum
+        return math.inf
+    fits = np.isfinite(point.value) and satisfied(form, point.x)
+    return float(point.value) if fits else math.inf
+
+
 def assemble(
     problem: CertifiedProblem,
     x: FloatArray,
@@ -259,6 +286,7 @@ def assemble(
         witness=replace(best.witness, multipliers=problem.multipliers),
         backend=backend,
         progress=thinned(progress),
+        without=_without_features(form),
         seconds=seconds,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=versions(),

@@ -52,7 +52,9 @@ def declare(table: Table, options: ModelOptions, k: int) -> Declared:
     if not options.no_intercept:
         intercept = Variable(len(classes) if several else (), name="intercept")
         prediction = prediction + intercept
-    objective: Any = loss_term(loss, prediction, target, weights=table.weights)
+    objective: Any = loss_term(
+        loss, prediction, target, weights=table.weights, weights_are=table.weights_are
+    )
     if options.ridge > 0.0:
         plain, centred = options.plain_ridge, not options.no_intercept
         scales: Any = 1.0

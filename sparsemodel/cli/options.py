@@ -6,10 +6,10 @@ import argparse
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import dataclass, fields, make_dataclass, replace
 from inspect import getdoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final, get_args
 
 from sparsemodel.cli.declaring import flag, option, part
 from sparsemodel.cli.exits import UsageError
@@ -20,6 +20,7 @@ from sparsemodel.designs.tables.encoding import Encoding
 from sparsemodel.interfaces import ModelError, TargetKind
 from sparsemodel.losses import SmoothedPinballLoss
 from sparsemodel.registry import builtin_loss_classes, loss_class
+from sparsemodel.selection.weights import WeightsAre
 
 if TYPE_CHECKING:
     from sparsemodel.modelling import Problem, Solution
@@ -134,6 +135,12 @@ class TargetOptions:
         metavar="COLUMN",
     )
     weights: str | None = option("nonnegative weights of the observations", metavar="COLUMN")
+    weights_are: str = option(
+        "what they are: precision (one over a variance), frequency (a weight of three is three "
+        "equal rows) or sampling (one over the chance to be in the data) (default: precision)",
+        choices=get_args(WeightsAre),
+        default="precision",
+    )
 
 
 @final
@@ -185,7 +192,8 @@ class FileOptions:
             delimiter=self.delimiter,
             max_bytes=int(self.max_gigabytes * 1e9),
         )
-        return read_table(path, columns, kind=self.format)
+        table = read_table(path, columns, kind=self.format)
+        return table if target is None else replace(table, weights_are=target.weights_are)
 
 
 _LOSSES = {

@@ -22,7 +22,13 @@ from sparsemodel.designs.tables.formulas import Formula
 from sparsemodel.designs.tables.frames import REAL_KINDS, frame_array, frame_of_dask, in_memory
 from sparsemodel.designs.tables.labels import labels_of
 from sparsemodel.designs.tables.parquet import ParquetRows, is_parquet
-from sparsemodel.interfaces import DataError, DataTypeError, Design, MissingDependencyError
+from sparsemodel.interfaces import (
+    DataError,
+    DataTypeError,
+    Design,
+    FloatArray,
+    MissingDependencyError,
+)
 from sparsemodel.interfaces.numeric import described, is_masked
 
 _ARRAY = "Pass a two-dimensional array or a data frame, with one row for each observation."
@@ -112,7 +118,11 @@ def as_design(matrix: Any, *, where: str = "A", columns: Sequence[str] | None = 
 
 @rejects_unknown_arguments
 def encode(
-    frame: Any, *, missing: Missing = "refuse", formula: str | None = None
+    frame: Any,
+    *,
+    missing: Missing = "refuse",
+    formula: str | None = None,
+    like: DenseDesign | None = None,
 ) -> tuple[DenseDesign, tuple[str, ...]]:
     """Return a DataFrame as a design with dummy columns, and the feature of each column.
 
@@ -131,6 +141,9 @@ def encode(
     formula
         A formula for the columns as in R, ``"age * colour + log(size)"``; needs ``formulaic``.
         The constant (add a variable for it) and a target before ``~`` are ignored.
+    like
+        What ``encode`` returned before: new rows get the same columns, the same categories, and
+        the same values where some are missing.
 
     Returns
     -------
@@ -170,7 +183,13 @@ def encode(
     if times > 1:
         raise DataError(f"The data frame has {times} columns named {name!r}; rename all but one.")
     encoding: Encoding | Formula
-    if formula is not None:
+    if like is not None:
+        if missing != "refuse" or formula is not None:
+            raise DataError(
+                "With like= the columns are as before; leave missing= and formula= out."
+            )
+        encoding, array = _encoded_like(frame, names, like)
+    elif formula is not None:
         if not isinstance(formula, str):
             text = "a text such as 'age * colour'"
             raise DataTypeError(f"formula must be {text}, not {described(formula)}.")
@@ -184,6 +203,23 @@ def encode(
     _check_shape(array.shape, "The encoded data frame")
     design = DenseDesign(array, encoding.names, encoding=encoding, labels=labels_of(frame))
     return design, encoding.features
+
+
+def _encoded_like(
+    frame: Any, names: tuple[str, ...], like: Any
+) -> tuple[Encoding | Formula, FloatArray]:
+    """Return the encoding of an earlier table, and this one in the same way."""
+    encoding: Encoding | Formula | None = getattr(like, "encoding", None)
+    if encoding is None:
+        raise DataTypeError(
+            "like= takes the design that sm.encode returned of the first data frame, as in "
+            f"`A, features = sm.encode(df)`, not {described(like)}."
+        )
+    wanted, _ = encoding.needed(np.ones(len(encoding.names), dtype=bool))
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise DataError(f"The data frame lacks the column {missing[0]!r}, which was there before.")
+    return encoding, encoding.of_frame(frame, wanted, "The data frame")
 
 
 def column_names(matrix: Any) -> tuple[str, ...] | None:
@@ -333,7 +369,11 @@ def _dask_is_missing(where: str, error: ImportError) -> MissingDependencyError:
 def _check_kind(dtype: Any, where: str) -> None:
     if dtype.kind == "c":
         raise DataTypeError(
-            f"{where} is complex; stack its real and imaginary parts as rows of a real matrix."
+            f"{where} is complex. For real unknowns stack its real and imaginary parts as rows of "
+            "a real matrix, `np.vstack([A.real, A.imag])`. Complex unknowns are two columns of a "
+            "real variable W of shape (p, 2), counted by rows: the real part of A @ w is "
+            "`A.real @ W[:, 0] - A.imag @ W[:, 1]`, the imaginary `A.imag @ W[:, 0] + A.real @ "
+            "W[:, 1]`."
         )
     if dtype.kind not in REAL_KINDS:
         raise DataTypeError(

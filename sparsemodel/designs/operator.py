@@ -121,7 +121,8 @@ class OperatorDesign(Design):
         if found.dtype.kind not in "biuf":
             raise DataTypeError(
                 f"The operator's {name} returned numbers of dtype {found.dtype}, and they must be "
-                "real. Stack real and imaginary parts as rows of a real operator."
+                "real. For real unknowns stack real and imaginary parts as rows of a real "
+                "operator; complex unknowns are pairs of real ones, counted together."
             )
         if found.size != size:
             raise DataError(

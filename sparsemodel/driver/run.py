@@ -64,7 +64,10 @@ def run(
     options = RunOptions() if options is None else options
     began = time.perf_counter()
     limit = options.time_limit
-    with ending_by(None if limit is None else began + limit) as left:
+    with (
+        ending_by(None if limit is None else began + limit) as left,
+        reduced.restoring(form),
+    ):
         if options.start is None and sample:
             first = sampled_start(reduced, partial(run, options=RunOptions(seed=options.seed)))
             if first is not None:

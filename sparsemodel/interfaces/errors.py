@@ -28,7 +28,14 @@ class InfeasibleError(SparseModelError, ValueError):
 
 
 class UnboundedError(SparseModelError, ValueError):
-    """The objective has no minimiser: it is unbounded below, or its infimum is not attained."""
+    """The objective has no minimiser: it is unbounded below, or its infimum is not attained.
+
+    ``x`` is a point far along the way, in the coordinates of ``form``, where these are known.
+    """
+
+    def __init__(self, message: str, form: Any = None, x: Any = None) -> None:
+        super().__init__(message)
+        self.form, self.x = form, x
 
 
 class SeparableDataError(UnboundedError):

@@ -278,19 +278,26 @@ class Problem(Declaration):
         return self._solution
 
     @rejects_unknown_arguments
-    def predict(self, new: Any, kind: Kind = "response") -> Any:
+    def predict(
+        self,
+        new: Any,
+        kind: Kind = "response",
+        *,
+        offset: Any = None,
+        exposure: Any = None,
+    ) -> Any:
         """Return the last solution's predictions for new data.
 
         Parameters
         ----------
-        new, kind
+        new, kind, offset, exposure
             As in :meth:`Solution.predict`.
 
         Returns
         -------
         ndarray of shape (n,), or (n, m) for several outputs
         """
-        return self.solution.predict(new, kind)
+        return self.solution.predict(new, kind, offset=offset, exposure=exposure)
 
     @property
     def value(self) -> float | None:

@@ -103,17 +103,69 @@ def chosen_cell(
         What observations say, where they are independent and their losses are known.
     """
     folds, _, ridges = losses.shape
-    simplest_first = losses[:, :, ::-1].reshape(folds, -1)
+    simplest_first = _simplest_first(losses)
     mean = mean_over_folds(simplest_first, shares)
     best = _lowest(simplest_first, mean, ridges, shares)
-    if null and best >= ridges:
-        apart = simplest_first[:, best % ridges] - simplest_first[:, best]
-        best = best if _better(apart, held, shares) else 0
+    if null and _refused(simplest_first, best, ridges, held, shares):
+        best = 0
     if one_standard_error and folds > 1 and best > 0:
         near = mean[best] + _error(simplest_first[:, best], shares)
         best = int(np.argmax(mean <= near))
     row, column = divmod(best, ridges)
     return row, ridges - 1 - column
+
+
+def refused_by_test(
+    losses: FloatArray,
+    ks: Sequence[int],
+    *,
+    shares: FloatArray | None = None,
+    held: HeldOutLosses | None = None,
+) -> str | None:
+    """Return what to say where the test of :func:`chosen_cell` leaves a lower mean for ``k = 0``.
+
+    None where it does not, or where the difference is within one standard error over the folds.
+
+    Parameters
+    ----------
+    losses, shares, held
+        As there.
+    ks
+        The candidates, the first of them the model without coefficients.
+    """
+    ridges = losses.shape[2]
+    simplest_first = _simplest_first(losses)
+    mean = mean_over_folds(simplest_first, shares)
+    best = _lowest(simplest_first, mean, ridges, shares)
+    if not _refused(simplest_first, best, ridges, held, shares):
+        return None
+    apart = simplest_first[:, best % ridges] - simplest_first[:, best]
+    gain, none = mean[best % ridges] - mean[best], abs(mean[best % ridges])
+    if len(losses) < 2 or gain <= _error(apart, shares):
+        return None
+    share = f"{100.0 * gain / none:.2g} % lower" if none > 0.0 else "lower"
+    over = "the folds" if held is None else f"the {held.observations:.4g} held-out observations"
+    return (
+        f"k = 0 is chosen although the mean held-out loss at k = {int(ks[best // ridges])} is "
+        f"{share}: a t test at 5 % over {over} does not find that losses fall."
+    )
+
+
+def _simplest_first(losses: FloatArray) -> FloatArray:
+    return losses[:, :, ::-1].reshape(len(losses), -1)
+
+
+def _refused(
+    losses: FloatArray,
+    best: int,
+    ridges: int,
+    held: HeldOutLosses | None,
+    shares: FloatArray | None,
+) -> bool:
+    """Return whether the test leaves the model without coefficients in place of the best."""
+    if best < ridges:
+        return False
+    return not _better(losses[:, best % ridges] - losses[:, best], held, shares)
 
 
 def _lowest(losses: FloatArray, mean: FloatArray, ridges: int, shares: FloatArray | None) -> int:

@@ -12,7 +12,7 @@ from sparsemodel.interfaces import FloatArray, IntArray, NotSolvedError, Stop
 from sparsemodel.interfaces.numeric import random_numbers
 from sparsemodel.numerics.budget import sharing
 from sparsemodel.progress import counted
-from sparsemodel.selection.choice import HeldOutLosses, chosen_cell
+from sparsemodel.selection.choice import HeldOutLosses, chosen_cell, refused_by_test
 from sparsemodel.selection.folds import Observed, fold_labels
 from sparsemodel.selection.path import PathPoint, Search
 
@@ -30,6 +30,8 @@ class CrossValidation:
     """Those of the chosen ``k`` and ridge."""
     stop: Stop = Stop.CONVERGED
     """Whether a time limit ended paths early, or Ctrl-C left out folds."""
+    refused: str | None = None
+    """That the test left ``k = 0`` where another mean is lower by more than its error, in words."""
 
     @property
     def k(self) -> int:
@@ -116,15 +118,13 @@ def cross_validate(
         falls += [] if fall is None else [fall]
     # The paths of the first fold may be longer, and their directions those of more candidates.
     same = reached[1] == reached[-1]
-    place = chosen_cell(
-        losses[:, : reached[-1]],
-        one_standard_error=one_standard_error,
-        null=int(ks[0]) == 0,
-        held=HeldOutLosses.of(falls, observed[0].count * len(losses) / numbers.size)
-        if falls and same
-        else None,
-    )
-    return CrossValidation(np.array(ks), losses, place, stop)
+    held = None
+    if falls and same:
+        held = HeldOutLosses.of(falls, observed[0].count * len(losses) / numbers.size)
+    known, null = losses[:, : reached[-1]], int(ks[0]) == 0
+    place = chosen_cell(known, one_standard_error=one_standard_error, null=null, held=held)
+    refused = refused_by_test(known, ks, held=held) if null else None
+    return CrossValidation(np.array(ks), losses, place, stop, refused)
 
 
 def _enough(points: Sequence[PathPoint], fold: int, folds: int) -> None:

@@ -22,7 +22,12 @@ from sparsemodel.interfaces import BoolArray, FloatArray, ModelError
 from sparsemodel.interfaces.precision import AnyPrecision, JointPrecision, SparsePrecision
 from sparsemodel.numerics import top_k
 from sparsemodel.numerics.precision import precision_states, removal_costs
-from sparsemodel.selection.criteria import Criterion, Penalty, penalty_of
+from sparsemodel.selection.criteria import (
+    Candidate,
+    Criterion,
+    CriterionFunction,
+    criterion_function,
+)
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.path import PathPoint, PathResult, Search
 from sparsemodel.selection.searched_path import searched_path
@@ -127,22 +132,23 @@ def precision_criterion_values(
         For an unknown criterion, and when the number of observations is not known.
     """
 
-    def ebic(gamma: float) -> Penalty:
-        return lambda n, p, k, d: d * float(np.log(n)) + 4.0 * gamma * k * float(np.log(form.order))
+    def ebic(gamma: float) -> CriterionFunction:
+        vertices = float(np.log(form.order))
+        return lambda m: m.minus_twice_log + m.d * np.log(m.n) + 4.0 * gamma * m.k * vertices
 
-    penalty = penalty_of(criterion, usual=GAMMA, ebic=ebic)
+    value = criterion_function(criterion, usual=GAMMA, ebic=ebic)
     if samples is None:
         raise ModelError(
             f"{criterion.name} needs the number of observations behind S: say "
             "sm.gaussian_nll(Omega, S, samples=n), or give the observations as data=X."
         )
-    n = float(samples)
+    n, units = float(samples), criterion.units(form.sparsity.units)
     out = []
     for point in points:
         k = form.sparsity.count(point.x)
         d = k + int(form.sparsity.free.size)
         fit = n * likelihood(form.matrix(point.x), covariance)
-        out.append(fit + penalty(n, form.sparsity.units, k, d))
+        out.append(value(Candidate(fit, n, units, k, d)))
     return np.array(out)
 
 
@@ -157,7 +163,7 @@ def joint_criterion_values(
     ``samples`` are the empirical covariances with the numbers of observations. The pattern is one:
     what EBIC adds for the choice of edges is added once.
     """
-    if criterion.name == "ebic":
+    if criterion.rule == "ebic":
         gamma = GAMMA if criterion.gamma is None else criterion.gamma
         criterion = replace(criterion, gamma=gamma / len(form.parts))
     total = np.zeros(len(points))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -24,11 +24,12 @@ from sparsemodel.interfaces import (
     Term,
 )
 from sparsemodel.numerics import RegressionObjective, margins
-from sparsemodel.selection.criteria import Criterion, carried, copies, penalty_of
+from sparsemodel.selection.criteria import Candidate, Criterion, carried, criterion_function
 from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.path import PathPoint, PathResult, Search, sizes_to_follow, with_prices
 from sparsemodel.selection.searched_path import limited_path
 from sparsemodel.selection.solve_path import solve_path
+from sparsemodel.selection.weights import Weighting, independent_terms
 
 _ROUNDING = 1e-8
 """Residuals smaller than this share of the target are rounding."""
@@ -61,7 +62,8 @@ class RegressionObservations(Observed):
     along
         The constraint at each ``k``, where ``k`` is not the only limit.
     weights
-        Those of each term's observations as they were declared; None takes those of the form.
+        Those of each term's observations as they were declared, and what they mean; None takes
+        those of the form as precisions.
     together
         Whether all terms are of the same observations, which are then left out of all.
     """
@@ -71,11 +73,12 @@ class RegressionObservations(Observed):
         form: SparseRegression,
         store: dict[Hashable, Any],
         along: Mapping[int, Cardinality] | None = None,
-        weights: Sequence[FloatArray] | None = None,
+        weights: Sequence[DeclaredWeights] | None = None,
         *,
         together: bool = False,
     ) -> None:
-        self._form, self._store, self._along, self._weights = form, store, along, weights
+        self._form, self._store, self._along = form, store, along
+        self._weights = declared_weights(form) if weights is None else weights
         self._together = together
 
     @property
@@ -130,15 +133,17 @@ class RegressionObservations(Observed):
         for term, at in zip(form.terms, zip(*states, strict=True), strict=True):
             reached = [margins(term, z) for z in at]
             falls.append(fall_towards(term.loss, reached, term.target))
+        meanings = [one.meaning for one in self._weights]
         if self._together:  # all terms say something of the same observations
-            return np.asarray(sum(falls)), weights[0]
-        return np.concatenate(falls), np.concatenate(weights)
+            return independent_terms(np.asarray(sum(falls)), weights[0], meanings[0])
+        values = np.concatenate(falls)
+        meaning = "frequency" if set(meanings) == {"frequency"} else "precision"
+        return independent_terms(values, np.concatenate(weights), meaning)
 
     @property
     def count(self) -> float:
-        inside = [term.weights for term in self._form.terms]
-        pairs = zip(self._form.terms, self._weights or inside, strict=True)
-        found = [float(copies(c).sum()) for term, c in pairs if _observed(term)]
+        pairs = zip(self._form.terms, self._weights, strict=True)
+        found = [one.weighting.n for term, one in pairs if _observed(term)]
         return found[0] if self._together else sum(found)
 
     def _masks(self, kept: Sequence[BoolArray]) -> list[BoolArray]:
@@ -169,7 +174,7 @@ def regression_criterion_values(
     form: SparseRegression,
     points: Sequence[PathPoint],
     criterion: Criterion,
-    weights: Sequence[FloatArray] | None = None,
+    weights: Sequence[DeclaredWeights] | None = None,
 ) -> FloatArray:
     r"""Return the criterion for each point of a path; smaller is better.
 
@@ -181,8 +186,8 @@ def regression_criterion_values(
         support and the ridge ``R`` (Hastie, Tibshirani and Friedman, The Elements of Statistical
         Learning, 2009, equation 3.50).
     weights
-        Those of each term's observations as they were declared, for the number of observations;
-        None takes those of the form.
+        Those of each term's observations as they were declared, and what they mean, for the number
+        of observations; None takes those of the form as precisions.
 
     Notes
     -----
@@ -195,7 +200,7 @@ def regression_criterion_values(
         For an unknown criterion, for losses that are no likelihoods (a hinge loss, say), and where
         losses without second derivatives would have to be ``shrunk``.
     """
-    penalty = penalty_of(criterion)
+    value, units = criterion_function(criterion), criterion.units(form.sparsity.units)
     losses = [term.loss for term in form.terms]
     loss = losses[0]
     if not isinstance(loss, Likelihood) or any(other != loss for other in losses[1:]):
@@ -211,8 +216,8 @@ def regression_criterion_values(
             "use cross_validate()."
         )
     y = np.concatenate([term.target for term in form.terms])
-    c = _observations(form, weights)
-    objective, n = RegressionObjective(form), loss.sample_size(y, c)
+    at_hand = _observations(form, weights)
+    objective, n = RegressionObjective(form), loss.sample_size(y, at_hand.copies)
     inside = [term.weights for term in form.terms]
     least = -np.inf
     if loss.degree is not None:
@@ -223,8 +228,9 @@ def regression_criterion_values(
         at = objective.point_from(point.x)
         k = form.sparsity.count(point.x)
         d = _effective(objective, at) if criterion.shrunk else float(estimated(form, point.x))
-        fit = loss.minus_twice_log(max(_mean_loss(form, at.state, inside), least), y, c)
-        out.append(fit + penalty(n, form.sparsity.units, k, d))
+        mean = max(_mean_loss(form, at.state, inside), least)
+        fit = loss.minus_twice_log(mean, y, at_hand.precision, at_hand.copies)
+        out.append(value(Candidate(fit, n, units, k, d, loss.scales)))
     return np.array(out)
 
 
@@ -255,7 +261,11 @@ def _effective(objective: RegressionObjective, at: Point) -> float:
     return d - np.count_nonzero(form.ridge[support] == 0.0) if form.traits.simplex else d
 
 
-def most_carried(form: SparseRegression, weights: Sequence[FloatArray] | None = None) -> int | None:
+def most_carried(
+    form: SparseRegression,
+    weights: Sequence[DeclaredWeights] | None = None,
+    criterion: Criterion | None = None,
+) -> int | None:
     """Return the largest ``k`` that an information criterion may choose, None for any.
 
     ``n`` is the number of observations or events, never more than observations where a loss counts
@@ -264,18 +274,37 @@ def most_carried(form: SparseRegression, weights: Sequence[FloatArray] | None = 
     loss = form.terms[0].loss
     if not isinstance(loss, Likelihood):
         return None
-    c = _observations(form, weights)
+    copies = _observations(form, weights).copies
     y = np.concatenate([term.target for term in form.terms])
-    n = min(loss.sample_size(y, c), float(c.sum()))
-    return form.sparsity.forced_units + carried(n, form.sparsity.units)
+    n = min(loss.sample_size(y, copies), float(copies.sum()))
+    units = form.sparsity.units if criterion is None else criterion.units(form.sparsity.units)
+    return form.sparsity.forced_units + carried(n, units)
 
 
-def _observations(form: SparseRegression, weights: Sequence[FloatArray] | None) -> FloatArray:
-    """Return the weights of all observations, in total as many as they stand for."""
+class DeclaredWeights(NamedTuple):
+    """Weights of a loss's observations as they were declared."""
+
+    weights: FloatArray
+    meaning: str
+    """One of :data:`~sparsemodel.selection.weights.WeightsAre`."""
+
+    @property
+    def weighting(self) -> Weighting:
+        """Return how many observations they are."""
+        return Weighting.of(self.weights, self.meaning)
+
+
+def declared_weights(form: SparseRegression) -> list[DeclaredWeights]:
+    """Return the weights of a form of which no declaration is known; the mean of each is one."""
     inside = [term.weights for term in form.terms]
-    c = np.concatenate(inside)
-    n = sum(float(copies(w).sum()) for w in (inside if weights is None else weights))
-    return np.asarray(c * (n / float(c.sum())))
+    return [DeclaredWeights(c * (np.count_nonzero(c) / c.sum()), "precision") for c in inside]
+
+
+def _observations(form: SparseRegression, weights: Sequence[DeclaredWeights] | None) -> Weighting:
+    """Return precisions and copies of the observations of all terms."""
+    parts = declared_weights(form) if weights is None else weights
+    inside = np.concatenate([term.weights for term in form.terms])
+    return Weighting.joined([one.weighting for one in parts], inside)
 
 
 def _mean_loss(

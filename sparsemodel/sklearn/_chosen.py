@@ -23,9 +23,15 @@ from sklearn.utils.metadata_routing import (
 from sparsemodel.interfaces import FloatArray, IntArray, Loss, TargetKind
 from sparsemodel.modelling.loss_terms.terms import ridge_weight
 from sparsemodel.progress import counted, showing
-from sparsemodel.selection.choice import HeldOutLosses, at_the_end, chosen_cell, mean_over_folds
-from sparsemodel.selection.criteria import copies
+from sparsemodel.selection.choice import (
+    HeldOutLosses,
+    at_the_end,
+    chosen_cell,
+    mean_over_folds,
+    refused_by_test,
+)
 from sparsemodel.selection.regressions import fall_towards
+from sparsemodel.selection.weights import Weighting, checked_meaning, independent_terms
 from sparsemodel.sklearn._base import Data, Options
 from sparsemodel.sklearn._declared import (
     Declared,
@@ -60,6 +66,7 @@ class ChosenK(Options):
     one_standard_error: bool = False
     effort: str = "low"
     n_jobs: Any = None
+    weights_are: str = "precision"
 
     @rejects_unknown_parameters
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
@@ -72,8 +79,8 @@ class ChosenK(Options):
         y : array-like of shape (n_samples,) or as the estimator says
             The target; without it scikit-learn's error for a missing target is raised.
         sample_weight : array-like of shape (n_samples,), default=None
-            Nonnegative weights; a weight of two counts a sample twice. Scorers that take weights
-            are given them.
+            Nonnegative weights of the losses; ``weights_are`` says what they mean. Scorers that
+            take weights are given them.
         **params : dict
             ``groups`` of the samples, for splitters that keep groups together; with
             scikit-learn's metadata routing whatever splitter and scorer request.
@@ -84,6 +91,7 @@ class ChosenK(Options):
             The fitted estimator.
         """
         _raise_for_params(params, self, "fit", allow=["groups"])
+        checked_meaning(self.weights_are)
         data = self._read(X, y, sample_weight)
         scorer = None if self.scoring is None else get_scorer(self.scoring)
         to_split, to_score = self._routed(scorer, sample_weight, params)
@@ -96,7 +104,7 @@ class ChosenK(Options):
 
     def _choose(self, data: Data, scoring: _Scoring) -> None:
         """Keep ``k_``, ``ridge_`` and the scores behind them."""
-        n, units = float(copies(data.c).sum()), self._declared(data).units
+        n, units = Weighting.of(data.c, self.weights_are).n, self._declared(data).units
         ks = candidates_of("ks", self.ks, usual_ks(n, units))
         self.ridges_ = ridges_of(self.ridges)
         scores, shares, falls = self._scores(data, scoring, ks)
@@ -108,12 +116,14 @@ class ChosenK(Options):
                 order = np.argsort(np.concatenate([ks, more]))
                 ks = np.concatenate([ks, more])[order]
                 scores = np.concatenate([scores, found], axis=1)[:, order]
+        held = HeldOutLosses.of(falls, self._held(data, scoring)) if falls else None
+        null = bool(ks[0] == 0)
         place, column = chosen_cell(
             -scores,
             one_standard_error=self.one_standard_error,
-            null=bool(ks[0] == 0),
+            null=null,
             shares=shares,
-            held=HeldOutLosses.of(falls, self._held(data, scoring)) if falls else None,
+            held=held,
         )
         self.ks_, self.k_ = ks, int(ks[place])
         self.ridge_ = float(self.ridges_[column])
@@ -121,12 +131,14 @@ class ChosenK(Options):
         self.scores_ = np.ascontiguousarray(scores[:, :, column])
         self.best_score_ = float(mean_over_folds(self.scores_, shares)[place])
         said = at_the_end(ks.tolist(), place, by="cross-validation", units=units)
-        if said is not None:
-            warnings.warn(said, stacklevel=4)
+        refused = refused_by_test(-scores, ks.tolist(), shares=shares, held=held) if null else None
+        for words in (said, refused):
+            if words is not None:
+                warnings.warn(words, stacklevel=4)
 
     def _held(self, data: Data, scoring: _Scoring) -> float:
         """Return how many samples are held out, each counted once at most."""
-        each = copies(self._counting(data))
+        each = Weighting.of(self._counting(data), self.weights_are).copies
         return min(float(each.sum()), sum(float(each[test].sum()) for _, test in scoring.folds))
 
     def _scores(
@@ -246,7 +258,10 @@ def _fold(
                         "are constant."
                     )
     # The largest ridge is the last one.
-    falls = (fall_towards(loss, reached, target), model._counting(data)[test]) if known else None
+    if not known:
+        return scores, share, None
+    counting = model._counting(data)[test]
+    falls = independent_terms(fall_towards(loss, reached, target), counting, model.weights_are)
     return scores, share, falls
 
 

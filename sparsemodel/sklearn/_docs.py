@@ -80,6 +80,9 @@ _CHOICE = """\
         couples samples, the test compares the best candidate with 0 over the folds.
     n_jobs : int, default=None
         The number of folds that run in parallel.
+    weights_are : {'precision', 'frequency', 'sampling'}, default='precision'
+        What ``sample_weight`` means to the test that may choose ``k = 0`` and to the usual ``ks``:
+        one over a variance, a number of equal samples, or one over the chance to be in the data.
 """
 
 CLASS_WEIGHT = """\

@@ -111,7 +111,8 @@ def rule(problem: Problem, answer: Any, *, effort: float = 1.0) -> Ruling:
         whole = Ruling("path")
         declared = None if answer.ridges is None else 1.0
         there = np.isfinite(answer.objective).reshape(answer.k.size, -1).all(axis=1)
-        for at in answer.k[there].tolist() if declared is None or 1.0 in answer.ridges else ():
+        has_declared = answer.ridges is None or 1.0 in answer.ridges
+        for at in answer.k[there].tolist() if has_declared else ():
             with answer.parameter.assuming(at) if answer.parameter is not None else nullcontext():
                 one = rule(problem, answer.at(at, declared), effort=effort)
             whole.judged += one.judged

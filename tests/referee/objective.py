@@ -45,6 +45,7 @@ from tests.referee.textbook_losses import (
     is_known,
     long,
     moved,
+    of_weights,
     total,
 )
 
@@ -147,10 +148,17 @@ def data_of(term: LossTerm, shape: tuple[int, ...]) -> tuple[Long, Long]:
     return y, factors / shape[0] if term.reduction == "mean" else factors
 
 
+def constant_of(term: LossTerm, y: Long) -> Any:
+    """Return what the weights add to a loss, whatever its predictions."""
+    weights = long(np.ones(len(y)) if term.weights is None else present(term.weights))
+    share = long(present(term.scale)) / (len(y) if term.reduction == "mean" else 1)
+    return share * of_weights(term.loss, y, weights)
+
+
 def _loss(term: LossTerm, variables: tuple[Variable, ...], values: Values) -> Worth:
     u = evaluate(prediction_of(term, variables), values)
     y, c = data_of(term, u.value.shape)
-    value = total(term.loss, u.value, y, c)
+    value = total(term.loss, u.value, y, c) + constant_of(term, y)
     weight = np.sum(np.abs(c))
     targets = np.abs(y) if y.shape == u.value.shape else long(0.0)
     if isinstance(term.loss, COUPLED):  # differences of logarithms

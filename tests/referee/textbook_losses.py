@@ -212,6 +212,17 @@ def total(loss: DataFit, u: Long, y: Long, c: Long) -> Any:
     return np.sum(each(loss, u, y, c))
 
 
+def of_weights(loss: DataFit, y: Long, weights: Long) -> Any:
+    """Return what weights add to a loss that :func:`total` leaves out.
+
+    A weight of two is two observations in the risk sets of the Cox model, which :func:`total`
+    counts by their mean.
+    """
+    if type(loss) is not CoxLoss:
+        return long(0.0)
+    return np.sum(weights * (y[:, 1] == 1)) * np.log(np.sum(weights) / len(weights))
+
+
 def each(loss: DataFit, u: Long, y: Long, c: Long) -> Long:
     """Return the parts of :func:`total`: one per observation, or one that does not come apart."""
     if type(loss) is CoxLoss:

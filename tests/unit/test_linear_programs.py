@@ -24,8 +24,8 @@ from sparsemodel.testing.backend_checks import contract, equivariance, limits, r
 from sparsemodel.testing.instances.generators import planted
 from sparsemodel.testing.instances.problems import Instance
 from sparsemodel.testing.instances.subject import Subject
-from sparsemodel.testing.referee import judge
 from sparsemodel_backends.milp import MILP
+from tests.referee import judge
 
 
 class Declared:

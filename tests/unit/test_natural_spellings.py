@@ -67,7 +67,7 @@ def test_at_least_so_many_is_refused_where_it_would_not_be_kept() -> None:
     some = sm.card(w[[1, 4]]) >= 1
     for goal, beside in [
         (loss + 0.1 * sm.card(w), [sm.card(w) <= 2]),
-        (loss, [sm.card(w) <= 3, sm.card(w[[2, 3]]) >= 1]),  # two sets: another limit on each
+        (loss, [sm.card(w) <= 3, sm.card(w[[3, 4]]) >= 1]),  # two sets that overlap
         (loss, [sm.card(w) <= 3, np.arange(5.0) @ sm.chosen(w) <= 4]),
         (loss, [sm.card(w) <= 3, sm.card(w[[0, 1]]) <= 1]),  # overlaps
         (loss, [sm.card(w) <= 3, sm.semicontinuous(w, 0.1)]),

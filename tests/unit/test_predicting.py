@@ -115,7 +115,7 @@ def test_what_cannot_be_predicted_says_what_to_write() -> None:
     with pytest.raises(sm.ModelError, match=r"has 2 losses"):
         sm.Problem(two, sm.card(w) <= 1).solve().predict(NEW)
     shifted = sm.minimize(sm.squared_loss(A @ w + SCORE, SCORE))
-    with pytest.raises(sm.ModelError, match=r"same constant for every row"):
+    with pytest.raises(sm.ModelError, match=r"new rows have their own: write predict"):
         sm.Problem(shifted, sm.card(w) <= 1).solve().predict(NEW)
     with pytest.raises(sm.NotSolvedError):
         sm.Problem(shifted, sm.card(w) <= 1).predict(NEW)

@@ -182,7 +182,8 @@ def test_the_shape_of_a_gamma_distribution_is_estimated() -> None:
     assert np.isfinite(fits(sm.gamma_loss, np.ones(N), exact)).all()
     # both sides of where Stirling's formula takes over
     near = [
-        GammaLoss().minus_twice_log(1.0 + s, np.ones(5), np.ones(5)) for s in (0.99e-7, 1.01e-7)
+        GammaLoss().minus_twice_log(1.0 + s, np.ones(5), np.ones(5), np.ones(5))
+        for s in (0.99e-7, 1.01e-7)
     ]
     assert near[1] - near[0] == pytest.approx(5.0 * np.log(1.01 / 0.99), rel=1e-3)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import sparsemodel as sm
 from sparsemodel.losses import HuberLoss
 from sparsemodel.modelling.loss_terms.squared_scales import spread, target_scale
 from sparsemodel.selection import solve_path
-from sparsemodel.selection.choice import HeldOutLosses, chosen_cell
+from sparsemodel.selection.choice import HeldOutLosses, chosen_cell, refused_by_test
 from sparsemodel.sklearn import (
     SparseGeneralizedRegression,
     SparseHuberRegression,
@@ -144,6 +145,23 @@ def test_a_smaller_ridge_is_taken_where_it_is_better_by_half_a_standard_error() 
         assert chosen_cell(losses[:1] - away[0], one_standard_error=False) == (2, 0)
 
 
+def test_it_is_said_where_the_test_leaves_a_lower_loss() -> None:
+    losses = np.ones((5, 3, 1))
+    losses[:, 2, 0] = [0.5, 0.6, 0.7, 0.6, 0.6]
+    unsure = HeldOutLosses(np.full(5, 0.1), np.full(5, 10.0), 60.0)
+    sure = HeldOutLosses(np.full(5, 0.1), np.full(5, 0.02), 60.0)
+    for held, k in ((unsure, 0), (sure, 2)):
+        assert chosen_cell(losses, one_standard_error=False, null=True, held=held) == (k, 0)
+        said = refused_by_test(losses, [0, 1, 4], held=held)
+        assert (said is None) == (k > 0)
+    said = refused_by_test(losses, [0, 1, 4], held=unsure)
+    assert said is not None
+    assert "held-out loss at k = 4 is 40 % lower" in said
+    assert "over the 60 held-out observations" in said
+    losses[:, 2, 0] = [0.9, 1.1, 0.6, 1.3, 1.0]  # within an error of the folds
+    assert refused_by_test(losses, [0, 1, 4], held=unsure) is None
+
+
 def test_observations_are_compared_one_by_one_where_they_are_independent(monkeypatch: Any) -> None:
     seen: list[HeldOutLosses | None] = []
 
@@ -154,7 +172,7 @@ def test_observations_are_compared_one_by_one_where_they_are_independent(monkeyp
     monkeypatch.setattr("sparsemodel.sklearn._chosen.chosen_cell", spy)
     monkeypatch.setattr("sparsemodel.selection.cross_validation.chosen_cell", spy)
     cv, weights = KFold(4), 1.0 + np.arange(X.shape[0]) % 3
-    model = SparseLinearRegressionCV([0, 2], ridges=[0.1, 1.0], cv=cv)
+    model = SparseLinearRegressionCV([0, 2], ridges=[0.1, 1.0], cv=cv, weights_are="frequency")
     model.fit(X, Y, sample_weight=weights)
     held = seen[-1]
     assert held is not None
@@ -174,7 +192,8 @@ def test_observations_are_compared_one_by_one_where_they_are_independent(monkeyp
     model.set_params(scoring="neg_max_error", cv=cv).fit(X, Y)
     assert seen[-1] is None  # nobody knows the scores of single samples
     w = sm.Variable(X.shape[1])
-    goal = sm.minimize(sm.squared_loss(X @ w, Y, weights=weights) + sm.ridge(w, 0.1))
+    copies: Any = partial(sm.squared_loss, weights=weights, weights_are="frequency")
+    goal = sm.minimize(copies(X @ w, Y) + sm.ridge(w, 0.1))
     path = sm.Problem(goal, sm.card(w) <= 1).path([0, 2, 4])
     path.cross_validate(folds=4)
     again = seen[-1]

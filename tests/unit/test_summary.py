@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -59,7 +60,8 @@ def test_the_ridge_is_left_out_of_errors_and_stays_in_coefficients() -> None:
 
 def test_whole_weights_are_copies() -> None:
     weights = np.arange(N) % 3 + 1.0
-    weighted = fitted(sm.squared_loss, SCORE, weights=weights)[0].summary()
+    loss = partial(sm.squared_loss, weights_are="frequency")
+    weighted = fitted(loss, SCORE, weights=weights)[0].summary()
     rows = np.repeat(np.arange(N), weights.astype(int))
     w, c = sm.Variable(3, name="w"), sm.Variable(name="c")
     goal = sm.minimize(sm.squared_loss(A[rows] @ w + c, SCORE[rows]))

@@ -108,7 +108,7 @@ INFEASIBLE: dict[str, tuple[Case, str]] = {
     "a sum of nothing": (lambda w: [sm.card(w) <= 0, w.sum() == 1], "at most 0 nonzero entries"),
     "a sum out of reach of the bounds": (
         lambda w: [sm.card(w) <= 2, w.sum() == 1, w >= 0, w <= 0.4],
-        "at most 2 nonzero entries",
+        "2 nonzero entries",
     ),
     "bounds away from zero": (lambda w: [sm.card(w) <= 1, w[:2] >= 1], "at most 1 may be nonzero"),
     "bounds that contradict": (lambda w: [w >= 1, w <= 0], r"at least 1 and at most 0"),

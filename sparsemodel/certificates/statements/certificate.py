@@ -29,6 +29,7 @@ WRITERS_OWN = (
     "statistics of the search",
     "time",
     "versions",
+    "the objective without features",
 )
 """What a certificate says of its writer: no data decide it, and no verification compares it."""
 
@@ -119,8 +120,9 @@ class Certificate(SearchedCertificate):
     )
     WRITER: ClassVar[tuple[str, ...]] = (
         *("backend", "bound_source", "target", "search", "progress", "seconds", "created"),
-        "versions",
+        *("versions", "without"),
     )
+    NEWER: ClassVar[tuple[str, ...]] = ("without",)
     MEASURE: ClassVar[str] = "the objective"
     WITHOUT: ClassVar[str] = "at zero"
 
@@ -143,6 +145,9 @@ class Certificate(SearchedCertificate):
     problem: ProblemFacts
     witness: Witness
     progress: tuple[Progress, ...]
+    without: float | None = None
+    """The objective of the best model without features, of coefficients that are not counted alone;
+    infinite where there is none, None where a file does not say."""
 
     @property
     def relative_gap(self) -> float:
@@ -229,6 +234,8 @@ class Certificate(SearchedCertificate):
         if math.isfinite(self.gap):
             share = percent(self.relative_gap)
             rows.append(("gap", f"{number(self.gap, 3)}, {share} of the objective"))
+        label, reference = self._compared()
+        label = "objective at zero" if self.without is None else label
         loose = self.problem.ridge_smallest == 0.0 and self.problem.box == "none"
         if self.claim is Claim.WITHIN_GAP and self.relative_gap >= 1.0 and loose:
             rows.append(("raised by", _RAISED_BY))
@@ -236,9 +243,14 @@ class Certificate(SearchedCertificate):
             rows.append(("ignored by it", "that entries are nonzero only together with others"))
         return [
             *rows,
-            ("objective at zero", number(self.null_value)),
+            *([(label, number(reference))] if label else []),
             ("rounding allowance", f"{number(self.allowance, 2)} (already in the gap)"),
         ]
+
+    def _compared(self) -> tuple[str, float]:
+        if self.without is None:
+            return super()._compared()
+        return ("without features" if math.isfinite(self.without) else "", self.without)
 
     def _sizes(self) -> tuple[str, Bars]:
         chosen, rows = set(self.support), []

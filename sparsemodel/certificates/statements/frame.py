@@ -6,7 +6,7 @@ import math
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
@@ -134,6 +134,9 @@ class CertificateFrame(Documented, NameHints):
     """How often data in files were read for it; 0 for data in memory. None where that is not known:
     for Dask arrays, operators, and certificates that are read from files, which do not say."""
     bytes_read: int | None = 0
+    fit: dict[str, str] = field(default_factory=dict)
+    """How well the model fits, for reports of the certificate as it was made; files do not hold
+    it."""
 
     @property
     def gap(self) -> float:
@@ -147,6 +150,13 @@ class CertificateFrame(Documented, NameHints):
     @abstractmethod
     def headline(self) -> str:
         """Return the claim in a sentence, with the gap where there is one."""
+
+    def _compared(self) -> tuple[str, float]:
+        """Return the model that this one is compared with, in words, and its objective.
+
+        No words where there is none.
+        """
+        return self.WITHOUT, self.null_value
 
     @abstractmethod
     def _numbers(self) -> list[tuple[str, str]]:
@@ -217,13 +227,14 @@ class CertificateFrame(Documented, NameHints):
         )
 
     def _gauge(self) -> tuple[Gauge, ...]:
-        """Return the range from the bound to the objective without coefficients."""
-        if not (math.isfinite(self.bound) and self.null_value > self.bound):
+        """Return the range from the bound to the objective of a model without features."""
+        where, without = self._compared()
+        if not (where and math.isfinite(self.bound) and without > self.bound):
             return ()
-        share = min(1.0, max(0.0, self.gap / (self.null_value - self.bound)))
+        share = min(1.0, max(0.0, self.gap / (without - self.bound)))
         value, bound = side_by_side(self.value, self.bound)
-        null = f"objective {self.WITHOUT}"
-        marks = (("lower bound", bound), ("this model", value), (null, number(self.null_value)))
+        null = f"objective {where}"
+        marks = (("lower bound", bound), ("this model", value), (null, number(without)))
         label = f"{percent(share)} of the range from the lower bound to the {null} is open"
         caption = (
             "The best possible objective lies in the marked part on the left, between the lower "
@@ -264,14 +275,15 @@ class CertificateFrame(Documented, NameHints):
             Where to.
         about
             Lines that reports begin with, ``{"data": "golub, 38 patients"}`` for instance; files
-            of certificates do not hold them.
+            of certificates do not hold them. None writes how well the model fits, where that is
+            known.
 
         Raises
         ------
         CertificateError
             When the ending is none of these.
         """
-        return save(path, self._writers(self.document(about=about)))
+        return save(path, self._writers(self.document(about=self.fit if about is None else about)))
 
     def report(
         self, path: str | os.PathLike[str], *, about: Mapping[str, str], record: str, command: str
@@ -342,7 +354,7 @@ class CertificateFrame(Documented, NameHints):
     def _read(cls, body: dict[str, Any]) -> dict[str, Any]:
         """Return the fields that a file holds."""
         groups = {"witness": ("x",), "writer": cls.WRITER}
-        elsewhere = {"x", *cls.WRITER, "version", "readings", "bytes_read"}
+        elsewhere = {"x", *cls.WRITER, "version", "readings", "bytes_read", "fit"}
         top = [field.name for field in fields(cls) if field.name not in elsewhere]
         found = read_lines(cls, body, "", only=top)
         for group, names in groups.items():

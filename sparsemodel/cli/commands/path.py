@@ -31,6 +31,7 @@ from sparsemodel.cli.printing import as_csv, cell, noted, table
 from sparsemodel.cli.records import model_record, plain_coefficients
 from sparsemodel.compiler.choice.effort import Effort
 from sparsemodel.interfaces import SparseRegression
+from sparsemodel.selection.criteria import CRITERIA
 
 NAME = "path"
 USAGE = "path DATA --target COLUMN --ks KS [options]"
@@ -50,7 +51,7 @@ examples:
 KS is a range with both ends (1:20), a range with a step (0:50:5), or a list (1,2,4,8).
 """
 
-_RULES = ("aic", "bic", "ebic", "gic", "cv")
+_RULES = (*CRITERIA, "cv")
 
 
 @final
@@ -119,12 +120,12 @@ def run(options: Options) -> int:
     data = options.file.read(options.data, options.columns)
     model = options.model if choice.ridges is None else replace(options.model, ridge=1.0)
     declared = declare(data, model, choice.ks[-1])
-    path = declared.problem.path(
-        choice.ks, ridges=choice.ridges, effort=choice.effort, time_limit=choice.time_limit
-    )
-    form = cast("SparseRegression", declared.problem.form)
-    rule = choice.select or ("ebic" if form.traits.likelihood else "cv")
     with noted() as notes:
+        path = declared.problem.path(
+            choice.ks, ridges=choice.ridges, effort=choice.effort, time_limit=choice.time_limit
+        )
+        form = cast("SparseRegression", declared.problem.form)
+        rule = choice.select or ("ebic" if form.traits.likelihood else "cv")
         if rule == "cv":
             chosen = path.cross_validate(
                 folds=choice.folds,

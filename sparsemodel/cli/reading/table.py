@@ -90,6 +90,7 @@ class Table:
     target: Any = None
     """Numbers, or text as an array of strings, shape ``(n,)``."""
     weights: Any = None
+    weights_are: str = "precision"
     notes: tuple[str, ...] = ()
     """What was done to the data on the way, for example dropped rows."""
     encoding: Encoding | None = None

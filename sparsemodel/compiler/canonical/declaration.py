@@ -71,6 +71,8 @@ class LossSpec:
     scale: float = 1.0
     levels: tuple[Any, ...] | None = None
     """Ordered classes, where it is that of a threshold between them: one object for each loss."""
+    weights_are: str = "precision"
+    """What the weights mean, see :mod:`sparsemodel.selection.weights`; no fit depends on it."""
 
 
 @final

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from sparsemodel.interfaces import FloatArray, Form, SparseRegression
+from sparsemodel.interfaces import FloatArray, Form, SparseRegression, UnboundedError
 
 
 class Reduction(ABC):
@@ -86,3 +88,18 @@ class Reduced:
         for reduction in self.reductions:
             x = reduction.carry(x)
         return x
+
+    @contextmanager
+    def restoring(self, form: Form) -> Iterator[None]:
+        """Let errors about points of the reduced form be about those of the original ``form``."""
+        try:
+            yield
+        except UnboundedError as error:
+            # Limits may have been changed on the way; the data have not.
+            if self.reductions and _data(error.form) is _data(self.form):
+                error.form, error.x = form, self.restore(error.x)
+            raise
+
+
+def _data(form: object) -> object:
+    return getattr(form, "terms", form)

@@ -9,6 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
+from sparsemodel.designs.tables.encoding import fields_of
 from sparsemodel.interfaces import BoolArray, DataError, FloatArray, MissingDependencyError
 from sparsemodel.loading import uninterrupted
 
@@ -36,6 +37,7 @@ class Formula:
                 right, frame, output="numpy", na_action="raise", context={}
             ),
             f"{where}, formula {text!r}",
+            frame,
         )
         spec: Any = getattr(matrix, "model_spec", None)
         if not hasattr(spec, "term_slices"):
@@ -55,7 +57,8 @@ class Formula:
 
     def of_frame(self, frame: Any, _wanted: tuple[str, ...], where: str) -> FloatArray:
         """Return the matrix of new rows."""
-        return self._numbers(_made(lambda: self.spec.get_model_matrix(frame, context={}), where))
+        made = _made(lambda: self.spec.get_model_matrix(frame, context={}), where, frame)
+        return self._numbers(made)
 
     def _numbers(self, matrix: Any) -> FloatArray:
         return np.ascontiguousarray(np.asarray(matrix, dtype=np.float64)[:, self.kept])
@@ -65,8 +68,11 @@ def _listed(columns: Any) -> range:
     return range(columns.start, columns.stop)
 
 
-def _made(make: Any, where: str) -> Any:
-    """Return a matrix of formulaic's; its errors, and categories that are new, are ours."""
+def _made(make: Any, where: str, frame: Any) -> Any:
+    """Return a matrix of formulaic's; its errors, and categories that are new, are ours.
+
+    Where a column of something else cannot be made numbers, such as dates, it is named.
+    """
     errors = import_module("formulaic.errors")
     try:
         with warnings.catch_warnings():
@@ -76,6 +82,9 @@ def _made(make: Any, where: str) -> Any:
         raise DataError(
             f"{where}: a column holds categories that are not known: {error}"
         ) from error
+    except TypeError as error:
+        fields_of(frame, where)
+        raise DataError(f"{where}: {str(error).splitlines()[0]}") from error
     except (errors.FormulaicError, ValueError) as error:
         hint = " Drop such rows, of the target too." if "null" in str(error) else ""
         raise DataError(f"{where}: {str(error).splitlines()[0]}{hint}") from error

@@ -87,6 +87,15 @@ class DataFit(ABC):
         """Return a valid lower bound on ``F(.; y, c)``; ``-inf`` when none is known."""
         return -np.inf
 
+    def constant_of(self, y: FloatArray, c: FloatArray) -> float:
+        r"""Return what weights add to the loss, whatever the predictions.
+
+        ``F(.; y, c)`` is of degree one in the weights. A loss of which this is not true, and in
+        which a weight of two is to be the same as two observations, has the difference here: the
+        Cox model :math:`\sum_i c_i \delta_i \log \bar c`, with the mean :math:`\bar c`.
+        """
+        return 0.0
+
     def check_target(self, y: FloatArray, where: str) -> FloatArray:
         """Return the target in the loss's own coding, or raise :class:`DataError`.
 

@@ -196,42 +196,50 @@ class Piecewise(ABC):
 class Likelihood:
     r"""Facet: the loss is a negative log-likelihood, up to terms that do not depend on ``u``.
 
-    Information criteria read it. With :math:`\bar F = \sum_i c_i \ell_i / \sum_i c_i`, the mean
-    loss, and :math:`n = \sum_i c_i` observations (a weight says how many an observation stands
-    for), minus twice the logarithm of the likelihood is
+    Information criteria read it. Observation ``i`` has a precision :math:`w_i` and a number
+    :math:`m_i` of copies, see :mod:`sparsemodel.selection.weights`. With the mean loss
+    :math:`\bar F = \sum_i m_i w_i \ell_i / \sum_i m_i w_i`, minus twice the logarithm of the
+    likelihood is
 
-    * :math:`2 n \bar F` where the dispersion is known, which is the default;
+    * :math:`2 \sum_i m_i w_i \bar F` where the dispersion is known, which is the default;
     * :math:`\tfrac{2}{q} N \log \bar F` where the scale of the residuals is estimated and the loss
       is homogeneous of degree ``q`` in them (:attr:`degree`): :math:`q = 2` is the normal
       distribution, :math:`q = 1` that of Laplace. ``N`` is :meth:`sample_size`.
 
     Both without constants, so that only differences between models of the same data mean
-    something. Other estimated dispersions override :meth:`minus_twice_log`.
+    something. Other estimated dispersions override :meth:`minus_twice_log` and :attr:`scales`.
     """
 
     degree: ClassVar[float | None] = None
 
-    def minus_twice_log(self, mean: float, y: FloatArray, c: FloatArray) -> float:
+    @property
+    def scales(self) -> int:
+        """How many dispersions are estimated: one or none."""
+        return int(self.degree is not None)
+
+    def minus_twice_log(
+        self, mean: float, y: FloatArray, precision: FloatArray, copies: FloatArray
+    ) -> float:
         r"""Return :math:`-2 \log L` at a model of mean loss ``mean``, dispersion estimated."""
         if self.degree is None:
-            return 2.0 * float(c.sum()) * mean
-        return 2.0 / self.degree * self.sample_size(y, c) * math.log(max(mean, 1e-300))
+            return 2.0 * float(precision @ copies) * mean
+        return 2.0 / self.degree * self.sample_size(y, copies) * math.log(max(mean, 1e-300))
 
-    def sample_size(self, y: FloatArray, c: FloatArray) -> float:
+    def sample_size(self, y: FloatArray, copies: FloatArray) -> float:
         r"""Return the ``n`` of :math:`\log n` in penalties: observations, or events."""
-        return float(c.sum())
+        return float(copies.sum())
 
-    def dispersion(self, u: FloatArray, y: FloatArray, c: FloatArray, d: int) -> float:
-        r"""Return :math:`\phi` in :math:`\phi H^{-1}`, the covariance of ``d`` estimates.
+    def dispersion(self, u: FloatArray, y: FloatArray, c: FloatArray, degrees: float) -> float:
+        r"""Return :math:`\phi` in :math:`\phi H^{-1}`, the covariance of the estimates.
 
-        ``H`` is the Hessian of :math:`F(.; y, c)` at the estimates. One where the dispersion is
-        known; :math:`2 F / (n - d)` for losses of degree two, which is the unbiased estimate of
-        the variance.
+        ``H`` is the Hessian of :math:`F(.; y, c)` at the estimates, with :math:`c_i = m_i w_i`, and
+        ``degrees`` are :math:`n - d`, of ``d`` estimates. One where the dispersion is known;
+        :math:`2 F / (n - d)` for losses of degree two, which is the unbiased estimate of the
+        variance of an observation of precision one.
         """
         if self.degree != 2:
             return 1.0
-        total = self.total(u, y, c)  # type: ignore[attr-defined]
-        return 2.0 * float(total) / (float(c.sum()) - d)
+        return 2.0 * float(self.total(u, y, c)) / degrees  # type: ignore[attr-defined]
 
 
 class CvxModelled(ABC):

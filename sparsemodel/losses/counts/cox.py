@@ -162,6 +162,15 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
             )
         time, event = y[:, 0], y[:, 1]
         bad = (event != 0.0) & (event != 1.0)
+        if np.any(bad) and _delayed(y):
+            raise DataError(
+                f"{where}: three columns are time, event and stratum, and these look like start, "
+                "stop and event. Delayed entry (left truncation) is not understood: "
+                "np.column_stack([stop, event]) counts everybody as at risk from the beginning. "
+                "The same likelihood is that of sm.poisson_loss on one row for each observation "
+                "and event time in start < t <= stop, with a constant that is not counted for "
+                "each event time."
+            )
         if np.any(bad):
             swapped = bool(np.all((time == 0.0) | (time == 1.0)))
             hint = "; the columns seem to be swapped" if swapped else ""
@@ -181,10 +190,20 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
             )
         return y
 
-    def sample_size(self, y: FloatArray, c: FloatArray) -> float:
+    def constant_of(self, y: FloatArray, c: FloatArray) -> float:
+        # Risk sets count c by its mean; a weight of two is two observations in them.
+        return float(c @ y[:, 1]) * float(np.log(np.mean(c)))
+
+    def sample_size(self, y: FloatArray, copies: FloatArray) -> float:
         """Return the number of events, which is what penalties count (Volinsky and Raftery,
         Biometrics 2000)."""
-        return float(c @ y[:, 1])
+        return float(copies @ y[:, 1])
+
+    def minus_twice_log(
+        self, mean: float, y: FloatArray, precision: FloatArray, copies: FloatArray
+    ) -> float:
+        c = precision * copies
+        return 2.0 * (float(c.sum()) * mean + self.constant_of(y, c))
 
     def cvxpy_value(self, cp: Any, u: Any, y: FloatArray) -> Any:
         """Return the losses of the individual observations for equal weights of one.
@@ -203,6 +222,12 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
 
     def _risk(self, y: FloatArray, c: FloatArray) -> RiskSets:
         return risk_sets(y, c, efron=self.ties == "efron")
+
+
+def _delayed(y: FloatArray) -> bool:
+    """Return whether columns seem to be start, stop and event."""
+    three = y.shape[1] == 3 and bool(np.all(y[:, 0] <= y[:, 1]))
+    return three and bool(np.all((y[:, 2] == 0.0) | (y[:, 2] == 1.0)))
 
 
 def _cvxpy_logs(cp: Any, u: Any, risk: RiskSets) -> Any:

@@ -2,7 +2,6 @@ r"""The gamma loss with the log link."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -27,30 +26,46 @@ class OfAmounts(Likelihood):
     def infimum(self, y: FloatArray, c: FloatArray) -> float:
         return float(np.dot(c, 1.0 + np.log(y)))
 
-    def minus_twice_log(self, mean: float, y: FloatArray, c: FloatArray) -> float:
-        r"""Return :math:`-2 \log L` with the shape :math:`\nu` of highest likelihood.
+    @property
+    def scales(self) -> int:
+        return 1
 
-        With :math:`s = \bar F - 1 - \overline{\log y}` it solves
-        :math:`\log \nu - \psi(\nu) = s`, and
-        :math:`-\log L / n = \nu (1 + s) - \nu \log \nu + \log \Gamma(\nu) + \overline{\log y}`.
+    def minus_twice_log(
+        self, mean: float, y: FloatArray, precision: FloatArray, copies: FloatArray
+    ) -> float:
+        r"""Return :math:`-2 \log L` with the shape :math:`\nu w_i` of highest likelihood.
+
+        With the means over :math:`M = \sum_i m_i w_i` and
+        :math:`s = \bar F - 1 - \overline{\log y}` it solves
+        :math:`\sum_i m_i w_i (\log \nu w_i - \psi(\nu w_i)) = M s`, and
+        :math:`-\log L = \nu M (1 + s) - \sum_i m_i (\nu w_i \log \nu w_i - \log \Gamma(\nu w_i)
+        - \log y_i)`.
         """
-        logs = float(np.dot(c, np.log(y))) / float(c.sum())
-        s = max(mean - 1.0 - logs, 1e-15)
-        if s < 1e-7:  # Stirling's formula: the terms above would cancel
-            per_row = 0.5 * math.log(4.0 * math.pi * s) + 0.5
+        from scipy.optimize import brentq
+        from scipy.special import digamma, gammaln
+
+        there = precision * copies > 0.0
+        w, m, log_y = precision[there], copies[there], np.log(y[there])
+        n, total = float(m.sum()), float(m @ w)
+        s = max(mean - 1.0 - float((m * w) @ log_y) / total, 1e-15)
+
+        def slope(v: float) -> float:
+            return float((m * w) @ (np.log(v * w) - digamma(v * w))) / total - s
+
+        low = 0.5 * n / (total * s)  # 1/2 < x (log x - psi(x)) < 1 brackets the root
+        if low * float(w.min()) > 5e6:  # Stirling's formula: the terms below would cancel
+            shape = low
+            minus_log = 0.5 * float(m @ np.log(2.0 * np.pi / (shape * w))) + 0.5 * n
         else:
-            from scipy.optimize import brentq
-            from scipy.special import digamma
+            shape = float(brentq(slope, low, 2.0 * low))
+            logs = shape * w * np.log(shape * w) - gammaln(shape * w)
+            minus_log = shape * total * (1.0 + s) - float(m @ logs)
+        return 2.0 * (minus_log + float(m @ log_y))
 
-            # 1/2 < nu (log nu - psi(nu)) < 1 brackets the root.
-            shape = float(brentq(lambda v: math.log(v) - digamma(v) - s, 0.5 / s, 1.0 / s))
-            per_row = shape * (1.0 + s - math.log(shape)) + math.lgamma(shape)
-        return 2.0 * float(c.sum()) * (per_row + logs)
-
-    def dispersion(self, u: FloatArray, y: FloatArray, c: FloatArray, d: int) -> float:
+    def dispersion(self, u: FloatArray, y: FloatArray, c: FloatArray, degrees: float) -> float:
         """Return Pearson's estimate (McCullagh and Nelder, Generalized Linear Models, 1989)."""
         ratios = y / self.mean(u) - 1.0  # type: ignore[attr-defined]
-        return float(np.dot(c, np.square(ratios))) / (float(c.sum()) - d)
+        return float(np.dot(c, np.square(ratios))) / degrees
 
     def check_target(self, y: FloatArray, where: str) -> FloatArray:
         return amounts(y, where, self.name)

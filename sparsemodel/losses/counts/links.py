@@ -318,20 +318,30 @@ class InverseGaussianLoss(_Linked, Likelihood):
     def check_target(self, y: FloatArray, where: str) -> FloatArray:
         return amounts(y, where, self.name)
 
-    def minus_twice_log(self, mean: float, y: FloatArray, c: FloatArray) -> float:
-        r"""Return :math:`-2 \log L` with the shape :math:`\lambda` of highest likelihood.
+    @property
+    def scales(self) -> int:
+        return 1
 
-        With :math:`s = \bar F + \overline{1 / (2 y)}` it is :math:`\lambda = 1 / (2 s)`, and
-        :math:`-2 \log L / n = 1 + \log(4 \pi s) + 3 \, \overline{\log y}`.
+    def minus_twice_log(
+        self, mean: float, y: FloatArray, precision: FloatArray, copies: FloatArray
+    ) -> float:
+        r"""Return :math:`-2 \log L` with the shape :math:`\lambda w_i` of highest likelihood.
+
+        With :math:`M = \sum_i m_i w_i` and :math:`s = \bar F + \overline{1 / (2 y)}` it is
+        :math:`\lambda = n / (2 M s)`, and :math:`-2 \log L = n (1 + \log(4 \pi M s / n)) +
+        \sum_i m_i (3 \log y_i - \log w_i)`.
         """
-        n = float(c.sum())
-        s = max(mean + float(np.dot(c, 0.5 / y)) / n, 1e-15 * abs(mean))
-        return n * (1.0 + float(np.log(4.0 * np.pi * s))) + 3.0 * float(np.dot(c, np.log(y)))
+        there = precision * copies > 0.0
+        w, m, b = precision[there], copies[there], y[there]
+        n, total = float(m.sum()), float(m @ w)
+        s = max(mean + float((m * w) @ (0.5 / b)) / total, 1e-15 * abs(mean))
+        rest = float(m @ (3.0 * np.log(b) - np.log(w)))
+        return n * (1.0 + float(np.log(4.0 * np.pi * total * s / n))) + rest
 
-    def dispersion(self, u: FloatArray, y: FloatArray, c: FloatArray, d: int) -> float:
+    def dispersion(self, u: FloatArray, y: FloatArray, c: FloatArray, degrees: float) -> float:
         """Return Pearson's estimate of the inverse of the shape."""
         mean = self.mean(u)
-        return float(np.dot(c, np.square(y - mean) / mean**3)) / (float(c.sum()) - d)
+        return float(np.dot(c, np.square(y - mean) / mean**3)) / degrees
 
     def _barrier(self, v: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         root = np.sqrt(v)

@@ -76,8 +76,8 @@ class SquaredLoss(SquaredDistance, OfResidual, IntervalConjugable, Likelihood, C
         terms: FloatArray = np.abs(a) * (np.abs(a) + np.abs(y))
         return terms if terms.ndim == 1 else terms.sum(axis=1)
 
-    def sample_size(self, y: FloatArray, c: FloatArray) -> float:
-        return float(c.sum()) * self.outputs(y)  # one scale for all responses
+    def sample_size(self, y: FloatArray, copies: FloatArray) -> float:
+        return float(copies.sum()) * self.outputs(y)  # one scale for all responses
 
     def check_target(self, y: FloatArray, where: str) -> FloatArray:
         if y.ndim not in (1, 2):

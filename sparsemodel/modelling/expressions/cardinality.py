@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.interfaces import FloatArray, IntArray, ModelError
+from sparsemodel.interfaces.errors import closest
 from sparsemodel.interfaces.numeric import described, real_number
 from sparsemodel.modelling.expressions.affine import Affine, AffineLike
 from sparsemodel.modelling.expressions.comparisons import (
@@ -31,6 +32,7 @@ from sparsemodel.modelling.expressions.values import (
     cardinality_bound,
     checked_prices,
     group_codes,
+    names_of_groups,
 )
 from sparsemodel.modelling.expressions.variables import indices_of, names_in
 
@@ -191,7 +193,8 @@ class chosen(Symbolic):
         A variable, a slice of one or an expression of one, as in :class:`card`; with one index.
     groups
         A label per entry: entries with one label are selected together, and their cost is paid
-        once. Costs are in the order of the sorted labels.
+        once. Costs are in the order of the sorted labels, and a hierarchy of groups is written by
+        their labels, ``z["a:b"] <= z["a"]``.
     axis
         1 for the rows of a matrix variable, with a cost for each row.
 
@@ -232,6 +235,7 @@ class chosen(Symbolic):
             )
         self._places: IntArray | None = None
         self._sliced = expression if groups is None and axis is None else None
+        self._labels = None if groups is None else names_of_groups(groups)
 
     @property
     def value(self) -> FloatArray | None:
@@ -257,9 +261,12 @@ class chosen(Symbolic):
         """Return some of the entries, groups or rows: in any order, for a hierarchy."""
         names = names_in(key)
         if names is not None:
-            if self._sliced is None:
-                raise ModelError("chosen of groups or rows has no names; take them by number.")
-            key = np.concatenate([self._sliced[name].rows for name in names])
+            if self._labels is not None:
+                key = _places_of(names, self._labels)
+            elif self._sliced is None:
+                raise ModelError("chosen of rows has no names; take them by number.")
+            else:
+                key = np.concatenate([self._sliced[name].rows for name in names])
         places = indices_of(key, self._counted.size, repr(self))
         if self._places is None and self._sliced is not None and np.all(np.diff(places) > 0):
             return chosen(self._sliced[places])
@@ -343,6 +350,16 @@ class chosen(Symbolic):
 
     def __repr__(self) -> str:
         return repr(Picked(self._counted, self._places))
+
+
+def _places_of(names: list[str], labels: tuple[str, ...]) -> IntArray:
+    """Return the places of groups by their labels."""
+    for name in names:
+        if name not in labels:
+            close = closest(name, labels)
+            hint = f"; is {close!r} meant?" if close else f"; they are {', '.join(labels[:6])}."
+            raise ModelError(f"There is no group named {name!r}{hint}")
+    return np.array([labels.index(name) for name in names])
 
 
 def _counted(expression: Any, groups: Any, axis: int | None) -> Counted:

@@ -171,6 +171,11 @@ class Objective(ObjectiveLike):
     def as_terms(self) -> Objective:
         return self
 
+    def meaning(self, weights_are: str) -> Objective:
+        """Return the sum with what the weights of its losses mean."""
+        terms = [t.meaning(weights_are) if isinstance(t, LossTerm) else t for t in self.terms]
+        return Objective(tuple(terms), self.constant)
+
     def __repr__(self) -> str:
         parts = [repr(term) for term in self.terms]
         if self.constant:
@@ -197,6 +202,8 @@ class LossTerm(ObjectiveLike):
     column_names: tuple[str, ...] | None = None
     levels: tuple[Any, ...] | None = None
     """The classes in their order, where the term is that of one threshold between them."""
+    weights_are: str = "precision"
+    """What the weights mean, see :mod:`sparsemodel.selection.weights`."""
 
     def as_terms(self) -> Objective:
         return Objective((self,))
@@ -212,7 +219,12 @@ class LossTerm(ObjectiveLike):
         y = np.zeros(u.shape) if self.target is None else self.target
         weights = np.ones(u.shape[0]) if self.weights is None else _now(self.weights)
         share = _now(self.scale) / (u.shape[0] if self.reduction == "mean" else 1.0)
-        return float(self.loss.total(u, y, np.asarray(share * weights)))
+        total = self.loss.total(u, y, np.asarray(share * weights))
+        return float(total + share * self.loss.constant_of(y, np.asarray(weights)))
+
+    def meaning(self, weights_are: str) -> LossTerm:
+        """Return the term with what its weights mean."""
+        return replace(self, weights_are=weights_are)
 
     def scaled(self, factor: float | Quantity) -> LossTerm:
         """Return the term times ``factor``."""

@@ -79,10 +79,12 @@ def refuse_fields(values: Any, where: str) -> None:
     """Refuse an array of records, such as scikit-survival's, with what to write for it."""
     fields = getattr(getattr(values, "dtype", None), "names", None)
     if fields:
-        columns = ", ".join(f"y[{name!r}]" for name in fields)
+        # Of survival the times come first, then the events.
+        order = sorted(fields, key=lambda name: values.dtype[name].kind == "b")
+        columns = ", ".join(f"y[{name!r}]" for name in order)
         raise DataTypeError(
-            f"{where} has the fields {', '.join(fields)}; make columns of them, "
-            f"`np.column_stack([{columns}])`, for survival the times first, then the events."
+            f"{where} has the fields {', '.join(fields)}; make columns of them, for survival the "
+            f"times first, then the events: `np.column_stack([{columns}])`."
         )
 
 
@@ -135,6 +137,12 @@ def checked_prices(prices: Any, count: int) -> float | FloatArray:
     where = "costs in costs @ chosen(...)" if several else "The price of card"
     if not several:
         return real_number(prices, where=where, minimum=0.0)
+    array = plain_array(prices, where)
+    if array.dtype.kind == "f" and np.any(array == np.inf):
+        raise ModelError(
+            f"{where} must be finite, and that at index {int(np.argmax(array == np.inf))} is "
+            "infinite. What may not be in the model is zero, `w[out] == 0`."
+        )
     found = real_array(prices, where=where)
     if found.size != count:
         raise ModelError(
@@ -225,6 +233,14 @@ def labels(values: Any, *, where: str) -> tuple[FloatArray, tuple[Any, ...] | No
         named = tuple(text_of(c, f"A class of {where}") for c in classes)
         return codes.reshape(array.shape).astype(np.float64), named
     return real_array(array, where=where, ndim=(1, 2)), None
+
+
+def names_of_groups(groups: Any) -> tuple[str, ...] | None:
+    """Return the labels of groups in the order of their numbers, where these are text."""
+    array = np.asarray(array_of(groups, "groups") if hasattr(groups, "to_numpy") else groups)
+    if array.dtype.kind == "O":
+        array = array.astype(str)
+    return tuple(np.unique(array).tolist()) if array.dtype.kind == "U" else None
 
 
 def group_codes(groups: Any, shape: tuple[int, ...], *, whole: bool) -> IntArray:

@@ -78,6 +78,7 @@ class Variable(AffineLike):
         self._symmetric = flag(symmetric, "symmetric")
         self.name = None if name is None else one_name(name, "names")
         self._names = None if names is None else self._check_names(names)
+        self._features: tuple[str, ...] | None = None
         self._value: FloatArray | float | None = None
         self.owner: Variable | None = None
         """The matrix variable whose entries, row by row, this vector is."""
@@ -148,8 +149,15 @@ class Variable(AffineLike):
         if self.proxied is not None:
             self.proxied.value = self._value
 
-    def adopt_names(self, names: tuple[str, ...] | None, rows: IntArray | None) -> None:
+    def adopt_names(
+        self,
+        names: tuple[str, ...] | None,
+        rows: IntArray | None,
+        features: tuple[str, ...] | None = None,
+    ) -> None:
         """Take the column names of a DataFrame, unless the user named the entries.
+
+        And the ``features`` or terms of a formula that the columns belong to, where it was encoded.
 
         Raises
         ------
@@ -157,7 +165,7 @@ class Variable(AffineLike):
             When the columns are the entries (those of ``rows``) in another order.
         """
         if names is not None and self._names is None and rows is None:
-            self._names = self._check_names(names)
+            self._names, self._features = self._check_names(names), features
         elif self._names is not None:
             own = self._names if rows is None else tuple(self._names[j] for j in rows.tolist())
             check_names(names, own, "The data frame", "df[list(w.names)]")
@@ -181,7 +189,10 @@ class Variable(AffineLike):
         return Slice(self, _indices(key, self._shape[0], self.label))
 
     def _named(self, keys: list[str]) -> list[int]:
-        """Return the places of entries by name; that of a category has all of its dummies."""
+        """Return the places of entries by name; that of a category has all of its dummies.
+
+        So has the name of a term of a formula, ``"a:b"``.
+        """
         if self._names is None:
             raise ModelError(
                 f"The entries of {self.label} have no names: write names=df.columns where it is "
@@ -190,9 +201,10 @@ class Variable(AffineLike):
         found: set[int] = set()
         for key in keys:
             own = [j for j, name in enumerate(self._names) if name == key]
+            own = own or [j for j, name in enumerate(self._features or ()) if name == key]
             own = own or [j for j, name in enumerate(self._names) if name.startswith(f"{key}[")]
             if not own:
-                close = closest(str(key), self._names)
+                close = closest(str(key), (*self._names, *(self._features or ())))
                 hint = f"; is {close!r} meant?" if close else "."
                 raise ModelError(f"{self.label} has no entry named {key!r}{hint}")
             found.update(own)

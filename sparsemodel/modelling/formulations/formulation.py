@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -84,12 +85,17 @@ class CompiledProblem(ABC):
     """The canonical form, on the user's data."""
     layout: VariableLayout
     """Where the variables stand among the form's coordinates."""
-    unit: ClassVar[str] = "nonzero coefficients"
-    """What ``k`` counts, in words."""
-    counts: ClassVar[str] = "nonzero"
-    """The same behind a number."""
-
     # ---- what is known -----------------------------------------------------------------------
+
+    @property
+    def unit(self) -> str:
+        """Return what ``k`` counts, in words."""
+        return "nonzero coefficients"
+
+    @property
+    def counts(self) -> str:
+        """Return the same behind a number."""
+        return "nonzero"
 
     def facts(self) -> FactSheet:
         """Return what is known of the form, for ``explain()``."""
@@ -206,6 +212,11 @@ class CompiledProblem(ABC):
 
     # ---- along k -----------------------------------------------------------------------------
 
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Let errors say what is known of them in the user's names."""
+        yield
+
     def limited(self, by: Mapping[int, Cardinality]) -> CompiledProblem:
         """Return the problem whose path has the constraint ``by[k]`` at each ``k``."""
         raise ModelError(
@@ -225,7 +236,7 @@ class CompiledProblem(ABC):
         """Return an information criterion for each point of a path; smaller is better."""
         raise ModelError(f"There are no information criteria for {self.form.kind}.")
 
-    def most_carried(self) -> int | None:
+    def most_carried(self, criterion: Criterion) -> int | None:
         """Return the largest ``k`` that an information criterion may choose; None for any."""
         return None
 

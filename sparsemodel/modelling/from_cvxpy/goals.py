@@ -42,7 +42,8 @@ _INSTEAD = {
     "integer": ("The values of variables are real numbers here; round them, or solve with CVXPY."),
     "complex": (
         "Write real and imaginary part as two columns of a real variable of shape (p, 2) and count "
-        "its rows: sm.card(W, axis=1) <= k."
+        "its rows: sm.card(W, axis=1) <= k. For complex data A = R + 1j*I the prediction has the "
+        "rows `R @ W[:, 0] - I @ W[:, 1]` and `I @ W[:, 0] + R @ W[:, 1]`."
     ),
 }
 """What to write in place of an attribute."""

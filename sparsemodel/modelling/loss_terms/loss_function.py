@@ -22,6 +22,9 @@ from sparsemodel.modelling.loss_terms.terms import loss_term
 P = ParamSpec("P")
 """The parameters of a loss."""
 
+_COMMON = ("weights", "weights_are", "reduction")
+"""What all losses take."""
+
 Links = Mapping[str, type[DataFit] | str]
 """Further links of a loss: the class that it has with each, or why there is none."""
 
@@ -41,6 +44,7 @@ class LossFunction(Protocol[P]):
         target: Any = None,
         *,
         weights: Any = None,
+        weights_are: str = "precision",
         reduction: Reduction = "mean",
         **parameters: Any,
     ) -> LossTerm: ...
@@ -59,7 +63,7 @@ def loss_function(
     >>> from sparsemodel.losses import HuberLoss
     >>> huber_loss = loss_function(HuberLoss)
     >>> list(huber_loss.__signature__.parameters)
-    ['prediction', 'target', 'delta', 'weights', 'reduction']
+    ['prediction', 'target', 'delta', 'weights', 'weights_are', 'reduction']
     """
     kind = cast("type[DataFit]", loss)
     signature = _signature(kind, links)
@@ -71,7 +75,7 @@ def loss_function(
             refuse_call(f"sm.{kind.name}", signature, args, kwargs)
             raise
         prediction, target = given.pop("prediction"), given.pop("target", None)
-        common = {name: given.pop(name) for name in ("weights", "reduction") if name in given}
+        common = {name: given.pop(name) for name in _COMMON if name in given}
         made = _linked(kind, links, given.pop("link", "log"))(**given)
         if target is None and isinstance(made, OfDifference):
             prediction, target = _parts_of_residual(made, as_ours(prediction))
@@ -99,6 +103,7 @@ def _signature(kind: type[DataFit], links: Links) -> Signature:
         *(by_name(f.name, default=f.default, annotation=f.type) for f in fields(kind)),  # type: ignore[arg-type]
         *([link] if links else ()),
         by_name("weights", default=None, annotation="Any"),
+        by_name("weights_are", default="precision", annotation="str"),
         by_name("reduction", default="mean", annotation="Reduction"),
     ]
     return Signature(parameters, return_annotation="LossTerm")
@@ -156,6 +161,11 @@ target
 _SHARED = """\
 weights
     Nonnegative observation weights; the mean is still taken over ``n``.
+weights_are
+    What the weights mean, which no fit depends on, but standard errors, criteria and the choice of
+    ``k = 0``: ``"precision"`` (one over a variance, as ``weights=`` of R), ``"frequency"`` (a
+    weight of three is three equal rows) or ``"sampling"`` (one over the chance to be in the
+    sample); see :mod:`sparsemodel.selection.weights`.
 reduction
     ``"mean"`` divides the (weighted) sum by ``n``; ``"sum"`` does not.
 """

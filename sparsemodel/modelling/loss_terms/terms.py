@@ -30,6 +30,7 @@ from sparsemodel.modelling.expressions.objective_terms import (
 from sparsemodel.modelling.expressions.parameters import Quantity, as_float, resolve
 from sparsemodel.modelling.expressions.values import labels, real_array
 from sparsemodel.registry import loss_class
+from sparsemodel.selection.weights import checked_meaning
 
 
 @rejects_unknown_arguments
@@ -39,6 +40,7 @@ def loss_term(
     target: Any,
     *,
     weights: Any = None,
+    weights_are: str = "precision",
     reduction: Reduction = "mean",
 ) -> LossTerm:
     """Return the term of ``loss`` at ``prediction`` and ``target``, both checked.
@@ -52,7 +54,7 @@ def loss_term(
         :class:`~sparsemodel.Loss`, or the name of a loss with its default parameters:
         ``"squared"``, ``"smoothed-hinge"``, or that of an installed plug-in's entry point in the
         group ``sparsemodel.losses``. :func:`~sparsemodel.available_losses` lists them.
-    prediction, target, weights, reduction
+    prediction, target, weights, weights_are, reduction
         As for :func:`~sparsemodel.squared_loss`.
 
     Returns
@@ -128,7 +130,16 @@ def loss_term(
         )
     if weights is not None and not isinstance(weights, Quantity):
         weights = observation_weights(weights, shape[0], loss.name)
-    return LossTerm(loss, checked, target, weights, reduction, classes=classes, column_names=names)
+    return LossTerm(
+        loss,
+        checked,
+        target,
+        weights,
+        reduction,
+        classes=classes,
+        column_names=names,
+        weights_are=checked_meaning(weights_are),
+    )
 
 
 def _no_intercept(loss: DataFit, prediction: Affine) -> None:
@@ -147,6 +158,11 @@ def checked_target(loss: DataFit, target: Any) -> tuple[FloatArray, tuple[Any, .
     numbers, classes = labels(target, where=where)
     numeric = loss.target_kind in (TargetKind.NUMBERS, TargetKind.TIMES)
     if numeric and classes is not None and classes != (False, True):
+        if all(_is_number(name) for name in classes):
+            raise DataError(
+                f"{where} is text that holds numbers ({', '.join(map(repr, classes[:3]))}); write "
+                "y.astype(float)."
+            )
         raise DataError(
             f"{where} is text ({', '.join(map(repr, classes[:3]))}), but the loss needs numbers. "
             "For two classes use sm.logistic_loss, for several sm.multinomial_loss "
@@ -156,6 +172,13 @@ def checked_target(loss: DataFit, target: Any) -> tuple[FloatArray, tuple[Any, .
     if classes is not None and len(classes) > 2:
         where += f", whose classes {', '.join(map(repr, classes[:6]))} are 0, 1, ..."
     return loss.check_target(numbers, where), classes
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except (TypeError, ValueError):
+        return False
 
 
 def observation_weights(weights: Any, n: int, loss: str) -> FloatArray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -24,6 +25,7 @@ from sparsemodel.interfaces import (
     IntArray,
     ModelError,
     SparseRegression,
+    UnboundedError,
 )
 from sparsemodel.interfaces.numeric import known_sum
 from sparsemodel.modelling.formulations.formulation import Answer, CompiledProblem, ProofRequest
@@ -34,7 +36,9 @@ from sparsemodel.modelling.regression.proof_of_supports import (
     when_read,
     within_a_solve,
 )
+from sparsemodel.modelling.regression.reach import check_reach
 from sparsemodel.modelling.regression.restricted import restricted
+from sparsemodel.modelling.regression.separation import separating_columns, with_columns
 from sparsemodel.modelling.results.summary import Summary
 from sparsemodel.modelling.run_options import within
 from sparsemodel.numerics import as_sequence
@@ -44,12 +48,18 @@ from sparsemodel.selection.folds import Observed
 from sparsemodel.selection.path import PathPoint, PathResult, Search, sizes_to_follow, with_prices
 from sparsemodel.selection.regression_path import beside_infeasible, valued
 from sparsemodel.selection.regressions import (
+    DeclaredWeights,
     RegressionObservations,
     most_carried,
     regression_criterion_values,
 )
 from sparsemodel.selection.searched_path import limited_path
 from sparsemodel.selection.solve_path import solve_path
+
+NO_LIKELIHOOD_OF_CLASSES = (
+    "The ordinal loss adds up logistic losses of the same observations, one for each threshold: it "
+    "is not a likelihood of the classes, so {} is not defined for it. Use cross_validate()."
+)
 
 if TYPE_CHECKING:
     from sparsemodel.certificates import Certificate
@@ -108,6 +118,15 @@ class Compiled(CompiledProblem):
     def analysed(self) -> float:
         """Return the passes over the data that the analysis has cost so far."""
         return 0.0 if self._facts is None else self._facts.passes
+
+    @property
+    def unit(self) -> str:
+        grouped = self.form.sparsity.groups is not None
+        return "nonzero groups" if grouped else "nonzero coefficients"
+
+    @property
+    def counts(self) -> str:
+        return "nonzero groups" if self.form.sparsity.groups is not None else "nonzero"
 
     @property
     def stored(self) -> tuple[int | None, int]:
@@ -257,8 +276,33 @@ class Compiled(CompiledProblem):
         form = replace(self.form, ridge=factor * self.form.ridge)
         return replace(self, form=form, _facts=None, _reduced=None, certified=None)
 
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        check_reach(self.form)
+        try:
+            yield
+        except UnboundedError as error:
+            self._name_columns(error)
+            raise
+
+    def _name_columns(self, error: UnboundedError) -> None:
+        """Add the columns that separate the data, or lead to infinity, to the error's message."""
+        mine = getattr(error.form, "terms", None) is self.form.terms
+        if not mine or self.layout.changes:
+            return
+        found, alone = separating_columns(self.form, error.x)
+        error.form = None
+        if found.size:
+            names = [self.layout.name(j) for j in found.tolist()]
+            error.args = (with_columns(str(error), names, alone=alone), *error.args[1:])
+
     def path(self, ks: Sequence[int], how: Search) -> PathResult:
-        return beside_infeasible(self._at, ks, lambda feasible: self._followed(feasible, how))
+        check_reach(self.form, min(ks))
+        try:
+            return beside_infeasible(self._at, ks, lambda feasible: self._path(feasible, how))
+        except UnboundedError as error:
+            self._name_columns(error)
+            raise
 
     def _at(self, k: int) -> SparseRegression:
         """Return the form with a limit of a path."""
@@ -268,31 +312,37 @@ class Compiled(CompiledProblem):
             else replace(self.form, sparsity=self.along[k])
         )
 
-    def _followed(self, ks: Sequence[int], how: Search) -> PathResult:
+    def _path(self, ks: Sequence[int], how: Search) -> PathResult:
         """Return the points of a path of which all are feasible."""
         if self.along is not None or not self.form.sparsity.plain:
             return limited_path(self.form, ks, self.along, how, self._known)
         facts, reduced = self.analysis()
-        found = solve_path(self.form, reduced, facts, sizes_to_follow(ks, self.form), how)
+        with reduced.restoring(self.form):
+            found = solve_path(self.form, reduced, facts, sizes_to_follow(ks, self.form), how)
         if how.backend is None:  # else the points are of the unreduced form
             found = valued(self.form, reduced, found)
         return with_prices(found, self.form.sparsity, ks)
 
     def scores(self, points: Sequence[PathPoint], criterion: Criterion) -> FloatArray:
+        if self.ordinal:
+            raise ModelError(NO_LIKELIHOOD_OF_CLASSES.format(criterion.name))
         weights = self._declared_weights()
         scores = regression_criterion_values(self.form, points, criterion, weights)
         infeasible = [not np.isfinite(point.value) for point in points]
         return np.where(infeasible, np.inf, scores)
 
-    def most_carried(self) -> int | None:
-        return most_carried(self.form, self._declared_weights())
+    def most_carried(self, criterion: Criterion) -> int | None:
+        return most_carried(self.form, self._declared_weights(), criterion)
 
-    def _declared_weights(self) -> list[FloatArray]:
+    def _declared_weights(self) -> list[DeclaredWeights]:
         """Return the weights of each term's observations as the user gave them."""
         return [
-            np.ones(spec.target.shape[0])
-            if spec.observation_weights is None
-            else spec.observation_weights
+            DeclaredWeights(
+                np.ones(spec.target.shape[0])
+                if spec.observation_weights is None
+                else spec.observation_weights,
+                spec.weights_are,
+            )
             for spec in self.declaration.losses
             if spec.scale > 0.0
         ]

@@ -19,6 +19,7 @@ from sparsemodel.designs import as_design
 from sparsemodel.interfaces import DataError, Design, FloatArray, ModelError
 from sparsemodel.losses.functions.custom import CustomLoss
 from sparsemodel.losses.residuals.linear import LinearLoss
+from sparsemodel.losses.residuals.quadratic import SquaredLoss
 from sparsemodel.modelling.declared import expressions_of
 from sparsemodel.modelling.expressions.affine import Affine, Piece
 from sparsemodel.modelling.expressions.comparisons import (
@@ -70,7 +71,7 @@ def declare(
     objective: Objective, constraints: tuple[Constraint, ...], variables: tuple[Variable, ...]
 ) -> Declaration:
     """Return the declaration for the compiler, with the parameters' present values."""
-    _refuse(objective)
+    _refuse(objective, constraints)
     expressions = list(expressions_of(objective, constraints))
     symmetric = any(v.symmetric for v in variables)
     counted = [part for c in constraints for part in counted_in(c)]
@@ -78,7 +79,7 @@ def declare(
     entries = symmetric or about_entries(expressions, constraints)
     coordinates = CoordinateMap(variables, counted, entries=entries)
     losses, ridges, prices = [], [], []
-    for term in (*objective.terms, *_linked(objective, constraints)):
+    for term in (*objective.terms, *_linked(objective, constraints, variables)):
         if isinstance(term, LossTerm):
             losses.append(_loss(term, variables, coordinates))
         elif isinstance(term, Ridge):
@@ -124,18 +125,23 @@ def declare(
         norms=tuple(norm_spec(c, coordinates) for c in by_kind[NormConstraint] if c.bare),
         images=tuple(image_spec(c, coordinates) for c in by_kind[NormConstraint] if not c.bare),
         spectra=tuple(spectra),
-        constant=objective.constant,
+        constant=objective.constant + sum(map(_constant_of_weights, losses)),
         changes=coordinates.changes,
         entries=coordinates.entries,
     )
     return changed(mirrored(declaration))
 
 
-def _linked(objective: Objective, constraints: tuple[Constraint, ...]) -> list[LossTerm]:
+def _linked(
+    objective: Objective, constraints: tuple[Constraint, ...], variables: tuple[Variable, ...]
+) -> list[LossTerm]:
     """Return losses of zero of the vectors that constraints alone link to those in losses.
 
-    So ``abs(A @ w - b) <= t`` brings ``w`` in where ``t`` is minimised.
+    So ``abs(A @ w - b) <= t`` brings ``w`` in where ``t`` is minimised. Without any loss, as for a
+    ridge alone under constraints, they are of all.
     """
+    if not any(isinstance(term, LossTerm) for term in objective.terms):
+        return [_nothing(v) for v in variables if v.shape]
     kinds = (LinearConstraint, NormConstraint)
     links = [[p.variable for p in c.expression.pieces] for c in constraints if isinstance(c, kinds)]
     if not links:
@@ -147,9 +153,16 @@ def _linked(objective: Objective, constraints: tuple[Constraint, ...]) -> list[L
             for new in link if any(id(v) in inside for v in link) else ():
                 if id(new) not in inside and len(new.shape) == 1:
                     inside.add(id(new))
-                    nothing = Affine((Piece(new, None, as_design(np.zeros((1, new.size)))),))
-                    found.append(LossTerm(LinearLoss(), nothing, np.zeros(1), None, "sum"))
+                    found.append(_nothing(new))
     return found
+
+
+def _nothing(variable: Variable) -> LossTerm:
+    """Return a loss of a variable that is zero."""
+    nothing = Affine((Piece(variable, None, as_design(np.zeros((1, variable.shape[0])))),))
+    several = variable.shape[1:]
+    loss = SquaredLoss() if several else LinearLoss()
+    return LossTerm(loss, nothing, np.zeros((1, *several)), None, "sum")
 
 
 _UNDERSTOOD = (
@@ -167,15 +180,25 @@ _UNDERSTOOD = (
 """What a problem with losses of predictions can be constrained by: all of it is declared."""
 
 
-def _refuse(objective: Objective) -> None:
-    """Refuse objectives without a loss."""
-    if not any(isinstance(term, LossTerm) for term in objective.terms):
+def _refuse(objective: Objective, constraints: tuple[Constraint, ...]) -> None:
+    """Refuse objectives without a loss of which zero is the minimum."""
+    kinds = {type(term) for term in objective.terms}
+    rows = any(isinstance(c, (LinearConstraint, NormConstraint)) for c in constraints)
+    if LossTerm in kinds or (Ridge in kinds and rows):  # a ridge has a least norm to find
+        return
+    if rows:
         raise ModelError(
-            "The objective has no loss. Write, for example, "
-            "sm.minimize(sm.squared_loss(A @ w, b) + sm.ridge(w, 1e-2)). For the fewest features "
-            "with a given fit bound the loss: `sm.Problem(sm.minimize(sm.card(w)), "
-            "sm.squared_loss(A @ w, b) <= 0.1)`."
+            "The objective has no loss and no ridge, and every point within the constraints is as "
+            "good as any other with as many nonzeros. Ask for the one of the least norm, "
+            "sm.minimize(sm.ridge(w, 1.0)) beside sm.card(w) <= k (CVXPY: cp.sum_squares(w)); the "
+            "fewest nonzeros are the least k for which that is feasible."
         )
+    raise ModelError(
+        "The objective has no loss. Write, for example, "
+        "sm.minimize(sm.squared_loss(A @ w, b) + sm.ridge(w, 1e-2)). For the fewest features "
+        "with a given fit bound the loss: `sm.Problem(sm.minimize(sm.card(w)), "
+        "sm.squared_loss(A @ w, b) <= 0.1)`."
+    )
 
 
 def _made_name(variable: Variable, index: int, variables: tuple[Variable, ...]) -> str:
@@ -224,8 +247,17 @@ def _loss(term: LossTerm, variables: tuple[Variable, ...], coordinates: Coordina
         reduction=term.reduction,
         scale=scale_of(term.scale, name),
         levels=term.levels,
+        weights_are=term.weights_are,
     )
     return _by_entries(spec, shape) if coordinates.entries and len(shape) == 2 else spec
+
+
+def _constant_of_weights(spec: LossSpec) -> float:
+    """Return what the weights add to the objective, whatever the coefficients."""
+    if spec.observation_weights is None:
+        return 0.0
+    rows = spec.target.shape[0] if spec.reduction == "mean" else 1
+    return spec.scale / rows * spec.loss.constant_of(spec.target, spec.observation_weights)
 
 
 def _by_entries(spec: LossSpec, shape: tuple[int, ...]) -> LossSpec:

@@ -25,6 +25,7 @@ from sparsemodel.modelling.expressions.comparisons import (
     CardinalityConstraint,
     Counted,
     LinearConstraint,
+    Picked,
     Requirement,
     Semicontinuous,
 )
@@ -87,17 +88,55 @@ def with_orders(
 ) -> tuple[tuple[CardSpec, ...], tuple[OrderSpec, ...]]:
     """Return what is counted together with children, and what each of these needs.
 
-    Parents that no limit counts are always in, unless there is no other limit.
+    Parents that no limit counts are always in, unless there is no other limit. Entries that are
+    whole groups of a limit are meant as these: ``w["a:b"]`` are all columns of a term.
     """
     orders, sides = [], slice(1 if cards else None)
     for constraint in constraints:
         parts = (constraint.child, *constraint.parents)
-        child, *parents = ((_counted(part.counted, coordinates), part.places) for part in parts)
+        sized = [(_counted(part.counted, coordinates), part.places) for part in parts]
+        child, *parents = _in_groups(sized, parts, cards, pooled=constraint.pooled)
         orders.append(OrderSpec(child, tuple(parents), constraint.pooled))
         for part, (spec, picked) in list(zip(parts, (child, *parents), strict=True))[sides]:
             some = _some(spec, picked, part.counted.size)
             cards = (*cards, CardSpec((some,), None, (0.0,)))
     return cards, tuple(orders)
+
+
+_Part = tuple[CountedSpec, IntArray | None]
+
+
+def _in_groups(
+    sides: list[_Part], parts: Sequence[Picked], cards: Sequence[CardSpec], *, pooled: bool
+) -> list[_Part]:
+    """Return the sides of a hierarchy as groups, where all are whole groups of one limit each."""
+    grouped = [one for card in cards for one in card.counted if one.groups is not None]
+    found: list[tuple[CountedSpec, IntArray]] = []
+    for (spec, picked), part in zip(sides, parts, strict=True):
+        mine = np.arange(part.counted.size) if spec.rows is None else spec.rows
+        mine = mine if picked is None else mine[picked]
+        pairs = (_codes(mine, other) for other in grouped if other.variable == spec.variable)
+        one = next((pair for pair in pairs if pair is not None), None)
+        if spec.groups is not None or one is None:
+            return sides
+        found.append(one)
+    if pooled:
+        return [(spec, np.unique(codes)) for spec, codes in found]
+    # Columns of a term have the same parents: one of each pair of groups is enough.
+    beside = np.unique(np.stack(np.broadcast_arrays(*(codes for _, codes in found))), axis=1)
+    return [(spec, row) for (spec, _), row in zip(found, beside, strict=True)]
+
+
+def _codes(rows: IntArray, counted: CountedSpec) -> tuple[CountedSpec, IntArray] | None:
+    """Return the group of each row; None where they are not whole groups."""
+    groups: IntArray = np.asarray(counted.groups)
+    own = np.arange(groups.size) if counted.rows is None else counted.rows
+    if not np.isin(rows, own).all():
+        return None
+    order = np.argsort(own)
+    codes = groups[order[np.searchsorted(own, rows, sorter=order)]]
+    whole = np.isin(own[np.isin(groups, codes)], rows).all()
+    return (counted, codes) if whole else None
 
 
 def _some(counted: CountedSpec, picked: IntArray | None, size: int) -> CountedSpec:

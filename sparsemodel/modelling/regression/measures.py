@@ -26,23 +26,30 @@ from sparsemodel.interfaces import (
 from sparsemodel.modelling.results.summary import Estimate, Summary
 from sparsemodel.numerics import margins
 from sparsemodel.numerics.minimisers.unboundedness import check_attained
-from sparsemodel.selection.criteria import Criterion, copies
+from sparsemodel.selection.criteria import Criterion
 from sparsemodel.selection.path import PathPoint
-from sparsemodel.selection.regressions import estimated, regression_criterion_values
+from sparsemodel.selection.regressions import (
+    DeclaredWeights,
+    estimated,
+    regression_criterion_values,
+)
 
 _SINGULAR = 1e-12
 """A Hessian whose eigenvalues, with a diagonal of ones, are smaller has no inverse to speak of."""
 
 
 def summary_of(
-    form: SparseRegression, x: FloatArray, weights: FloatArray, name: Callable[[int], Any] | None
+    form: SparseRegression,
+    x: FloatArray,
+    weights: DeclaredWeights,
+    name: Callable[[int], Any] | None,
 ) -> Summary:
     """Return the measures of the fit of ``x``.
 
     Parameters
     ----------
     weights
-        Those of the observations as they were declared.
+        Those of the observations as they were declared, and what they mean.
     name
         Gives that of a coordinate; None where coordinates are not the user's coefficients.
 
@@ -59,15 +66,15 @@ def summary_of(
     (term,) = form.terms
     loss, y, c = term.loss, term.target, term.weights / term.weights.sum()
     u = margins(term, term.design.matvec(x))
-    n = float(copies(weights).sum())
+    constant = loss.constant_of(y, weights.weights) / float(weights.weights.sum())
     support = np.flatnonzero(x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1))
-    estimates, reason = _estimates(form, x, support, n, name)
+    estimates, reason = _estimates(form, x, support, weights, name)
     return Summary(
         loss=loss.name,
-        n=n,
+        n=weights.weighting.n,
         k=form.sparsity.count(x) + form.sparsity.forced_units,
         d=estimated(form, x),
-        mean_loss=loss.total(u, y, c),
+        mean_loss=loss.total(u, y, c) + constant,
         deviance_explained=deviance_explained(
             loss, u, y, c, np.zeros_like(u) if term.offset is None else term.offset
         ),
@@ -80,7 +87,10 @@ def summary_of(
 
 
 def summary_of_levels(
-    form: SparseRegression, x: FloatArray, weights: FloatArray, name: Callable[[int], Any] | None
+    form: SparseRegression,
+    x: FloatArray,
+    weights: DeclaredWeights,
+    name: Callable[[int], Any] | None,
 ) -> Summary:
     """Return the measures of the fit of ordered classes, whose thresholds have a term each."""
     c = form.terms[0].weights / form.terms[0].weights.sum()
@@ -90,7 +100,7 @@ def summary_of_levels(
     own = sum((term.target > 0.0).astype(np.intp) for term in form.terms)
     return Summary(
         loss="ordinal_loss",
-        n=float(copies(weights).sum()),
+        n=weights.weighting.n,
         k=form.sparsity.count(x) + form.sparsity.forced_units,
         d=estimated(form, x),
         mean_loss=float(sum(losses)),
@@ -196,7 +206,7 @@ def _best_constant(loss: Loss, y: FloatArray, c: FloatArray, offset: FloatArray)
     return 0.5 * (low + high)
 
 
-def _criteria(form: SparseRegression, x: FloatArray, weights: FloatArray) -> dict[str, Any]:
+def _criteria(form: SparseRegression, x: FloatArray, weights: DeclaredWeights) -> dict[str, Any]:
     """Return the information criteria of a likelihood."""
     if not isinstance(form.terms[0].loss, Likelihood):
         return {}
@@ -214,14 +224,15 @@ def _estimates(
     form: SparseRegression,
     x: FloatArray,
     support: IntArray,
-    n: float,
+    weights: DeclaredWeights,
     name: Callable[[int], Any] | None,
 ) -> tuple[Sequence[Estimate], str]:
     """Return the coefficients with their errors, or without them and the reason."""
     if x.ndim == 2 or name is None:
         return (), ""
     plain = _plain(x, support, name)
-    reason = _why_not(form, support, n)
+    own = weights.weighting
+    reason = _why_not(form, support, own.n)
     if reason:
         return plain, reason
     sparsity = replace(form.sparsity, k=form.sparsity.count(x), price=0.0)
@@ -239,14 +250,37 @@ def _estimates(
         return plain, "columns of the support depend on each other"
     (term,) = free.terms
     u = margins(term, term.design.matvec(at.x))
-    c = term.weights * (n / term.weights.sum())
-    spread = cast("Likelihood", term.loss).dispersion(u, term.target, c, support.size)
-    variances = np.diag(np.linalg.inv(correlations)) * (spread * term.weights.sum() / n)
-    errors = np.sqrt(variances) / sizes
+    if weights.meaning == "sampling":
+        errors = np.sqrt(_sandwich(free, u, support, hessian))
+    else:
+        c, degrees = own.total, own.n - support.size
+        spread = cast("Likelihood", term.loss).dispersion(u, term.target, c, degrees)
+        share = float(term.weights.sum() / c.sum())
+        errors = np.sqrt(np.diag(np.linalg.inv(correlations)) * (spread * share)) / sizes
     return [
         Estimate(one.name, one.value, float(at.x[j]), float(error))
         for one, j, error in zip(plain, support.tolist(), errors, strict=True)
     ], ""
+
+
+def _sandwich(
+    form: SparseRegression, u: FloatArray, support: IntArray, hessian: FloatArray
+) -> FloatArray:
+    r"""Return the variances of the estimates where weights say how observations were drawn.
+
+    The diagonal of :math:`\frac{n}{n-1} H^{-1} (\sum_i c_i^2 s_i^2 a_i a_i^\top) H^{-1}`, with the
+    derivatives :math:`s_i` and the number ``n`` of observations that have a weight: linearisation
+    for a sample drawn with replacement (Binder, International Statistical Review 1983), as
+    ``svyglm`` of R.
+    """
+    (term,) = form.terms
+    c, loss = term.weights, cast("Loss", term.loss)
+    rows = np.flatnonzero(c)
+    scores = (c * loss.derivative(u, term.target))[:, None] * term.design.restrict(
+        support
+    ).to_array()
+    half = np.linalg.solve(hessian, scores[rows].T)
+    return np.asarray(rows.size / (rows.size - 1.0) * np.square(half).sum(axis=1))
 
 
 def _plain(x: FloatArray, support: IntArray, name: Callable[[int], Any]) -> list[Estimate]:

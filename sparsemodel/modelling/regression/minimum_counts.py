@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 
 from sparsemodel.interfaces import InfeasibleError, IntArray, ModelError
@@ -17,6 +19,9 @@ from sparsemodel.modelling.expressions.objective_terms import Objective, Price, 
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.variables import Variable
 
+_MOST = 6
+"""Sets beside one limit: their unions are 63."""
+
 
 def without_minimum_counts(
     objective: Objective, constraints: tuple[Constraint, ...]
@@ -24,7 +29,7 @@ def without_minimum_counts(
     """Return the constraints with ``card(w[some]) >= r`` said as limits on what is not among them.
 
     Entries as small as one likes count, so that at least ``r`` of a set beside at most ``k`` of
-    more than the set leave ``k - r`` to the rest.
+    more than the set leave ``k - r`` to the rest. Several such sets may not overlap.
 
     Raises
     ------
@@ -42,35 +47,52 @@ def without_minimum_counts(
         counted += [] if single else counted_in(c)
     for least in asked:
         (some,) = least.counted
-        alone = sum(_variable(a.counted[0]) is _variable(some) for a in asked) == 1
+        beside = [a for a in asked if a is not least and _variable(a.counted[0]) is _variable(some)]
+        alone = not any(_meet(some, other.counted[0]) for other in beside)
         known = alone and _plain(some) and not any(_meet(some, part) for part in counted)
         if known and least.number > some.size:
             raise InfeasibleError(f"{least!r}: there are {some.size} entries to choose from.")
         for limit in others if known else ():
             if isinstance(limit, CardinalityConstraint) and _meet(some, limit.counted[0]):
-                rest = _outside(some, limit.counted[0])
-                known = known and rest is not None
-                made += [] if rest is None else _left(limit, least, rest)
+                known = known and _holds(some, limit.counted[0])
         if not known:
             raise ModelError(
                 f"{least!r} is understood where limits on entries alone decide about them: card(w) "
                 "<= k for all, and others on entries that are not among these. Prices, budgets, "
-                "groups, sizes, hierarchies and a second such constraint on the variable are not "
-                "kept beside it. To have an entry in, leave it out of what is counted, "
-                "`sm.card(w[2:]) <= k`, or bound it away from zero, `w[0] >= 0.1`."
+                "groups, sizes, hierarchies and a second such constraint on some of the same "
+                "entries are not kept beside it. To have an entry in, leave it out of what is "
+                "counted, `sm.card(w[2:]) <= k`, or bound it away from zero, `w[0] >= 0.1`."
             )
+    for limit in others if asked else ():
+        if isinstance(limit, CardinalityConstraint) and len(limit.counted) == 1:
+            made += _left(limit, [a for a in asked if _meet(a.counted[0], limit.counted[0])])
     return tuple(made)
 
 
-def _left(limit: CardinalityConstraint, least: AtLeast, rest: IntArray) -> list[Constraint]:
-    """Return what ``limit`` leaves to the ``rest`` of its entries."""
-    left = limit.k - least.number
-    if not isinstance(left, Quantity) and left < 0:
-        raise InfeasibleError(f"{least!r} and {limit!r} cannot both hold.")
-    if not rest.size:
-        return []
-    piece = limit.counted[0].expression.pieces[0]
-    return [at_most((Counted(Affine((Piece(piece.variable, rest, None),))),), left)]
+def _left(limit: CardinalityConstraint, asked: list[AtLeast]) -> list[Constraint]:
+    """Return what ``limit`` leaves to its entries outside of every union of the sets asked for.
+
+    A support can be completed to one with enough of every set if and only if for all of these
+    unions it has no more entries outside than the limit less what the sets need.
+    """
+    if len(asked) > _MOST:
+        raise ModelError(
+            f"{limit!r}: at least so many of each of {len(asked)} sets are {2 ** len(asked) - 1} "
+            f"limits; up to {_MOST} sets beside one limit are understood."
+        )
+    made: list[Constraint] = []
+    rows, piece = _rows(limit.counted[0]), limit.counted[0].expression.pieces[0]
+    for size in range(1, len(asked) + 1):
+        for some in combinations(asked, size):
+            left = limit.k - sum(one.number for one in some)
+            if not isinstance(left, Quantity) and left < 0:
+                raise InfeasibleError(
+                    f"{' and '.join(map(repr, some))} and {limit!r} cannot both hold."
+                )
+            rest = np.setdiff1d(rows, np.concatenate([_rows(one.counted[0]) for one in some]))
+            if rest.size:
+                made.append(at_most((Counted(Affine((Piece(piece.variable, rest, None),))),), left))
+    return made
 
 
 def _variable(part: Counted) -> Variable:
@@ -95,8 +117,6 @@ def _meet(some: Counted, other: Counted) -> bool:
     return bool(np.isin(_rows(some), _rows(other)).any())
 
 
-def _outside(some: Counted, other: Counted) -> IntArray | None:
-    """Return the entries of ``other`` outside of ``some``; None where it has not all of these."""
-    if not _plain(other) or not np.isin(_rows(some), _rows(other)).all():
-        return None
-    return np.setdiff1d(_rows(other), _rows(some))
+def _holds(some: Counted, other: Counted) -> bool:
+    """Return whether all entries of ``some`` are among those of ``other``."""
+    return _plain(other) and bool(np.isin(_rows(some), _rows(other)).all())

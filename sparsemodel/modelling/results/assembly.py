@@ -55,7 +55,8 @@ def run_plan(
     with solve_log(verbose, plan) as log:
         if log is not None:
             options = replace(options, on_stage=log.stage)
-        outcome = run(compiled.form, reduced, plan, options)
+        with compiled.explaining():
+            outcome = run(compiled.form, reduced, plan, options)
     timings = {
         "compile": ready - began,
         "solve": time.perf_counter() - ready,
@@ -98,14 +99,28 @@ def make_solution(
         nodes=compiled.nodes,
         counts=compiled.counts,
         chosen=_chosen(compiled, outcome),
-        units=compiled.form.cardinality.units + compiled.form.cardinality.forced_units,
+        units=_units(compiled),
         use=ModelContext.of(reading, compiled, outcome.x),
     )
 
 
 def _chosen(compiled: CompiledProblem, outcome: Outcome) -> int:
+    """Return how many units of what is counted are nonzero; without a limit all may be.
+
+    Where nothing is limited from above nothing is left to choose, and the coordinates of the
+    support are what there is to count.
+    """
     sparsity = compiled.form.cardinality
+    if sparsity.units + sparsity.forced_units == 0:
+        nonzero = outcome.x != 0.0 if outcome.x.ndim == 1 else (outcome.x != 0.0).any(axis=1)
+        return int(np.count_nonzero(nonzero & compiled.counted))
     return sparsity.count(outcome.x) + sparsity.forced_units
+
+
+def _units(compiled: CompiledProblem) -> int:
+    """Return how many units may be nonzero."""
+    sparsity = compiled.form.cardinality
+    return sparsity.units + sparsity.forced_units or int(np.count_nonzero(compiled.counted))
 
 
 def import_certificates() -> None:

@@ -80,7 +80,14 @@ class Fitted(NameHints):
     """What :meth:`predict` and :meth:`summary` ask."""
 
     @rejects_unknown_arguments
-    def predict(self, new: Any, kind: Kind = "response") -> Any:
+    def predict(
+        self,
+        new: Any,
+        kind: Kind = "response",
+        *,
+        offset: Any = None,
+        exposure: Any = None,
+    ) -> Any:
         """Return predictions for new data.
 
         Parameters
@@ -96,6 +103,11 @@ class Fitted(NameHints):
             ``"probability"`` returns probabilities of classes: for two classes that of the second
             one in sorted order, for more one column for each.
             ``"linear"`` returns ``A @ w + c``.
+        offset
+            What is added to ``A @ w + c``: a number, or one for each new row. Needed if every
+            observation of the loss had an offset.
+        exposure
+            In place of its logarithm as ``offset``, for losses with a log link.
 
         Returns
         -------
@@ -121,7 +133,7 @@ class Fitted(NameHints):
         predictor = self._asked("predict").predictor
         if isinstance(predictor, ModelError):
             raise predictor
-        return predictor(new, kind)
+        return predictor(new, kind, offset=offset, exposure=exposure)
 
     @small_work()
     @rejects_unknown_arguments

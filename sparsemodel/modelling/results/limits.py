@@ -41,7 +41,9 @@ def followed_values(k: Any, values: Any, reading: Reading) -> tuple[float, bool]
     numbers = plain_array(list(given) if hasattr(given, "__iter__") else [], "The k of a path")
     if not numbers.size or numbers.dtype.kind not in "iuf":
         raise ModelError("A path needs whole numbers k, for example range(1, 51).")
-    own = [_limit(c) for c in limits]
+    # The cardinality is compiled anew for every value, whatever limits depend on it.
+    own = [_limit(c) for c in reading.constraints if isinstance(c, CardinalityConstraint)]
+    own += [_limit(c) for c in limits]
     others = [
         p
         for _, quantity in quantities(reading.goal.objective, reading.constraints)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn, final
 
@@ -15,9 +15,12 @@ from sparsemodel.documents.documented import Documented
 from sparsemodel.interfaces import (
     DataTypeError,
     FloatArray,
+    InfeasibleError,
     IntArray,
     ModelError,
+    SparseModelError,
     Stop,
+    UnboundedError,
 )
 from sparsemodel.interfaces.errors import NameHints
 from sparsemodel.interfaces.numeric import shown
@@ -32,7 +35,7 @@ from sparsemodel.modelling.run_options import within
 from sparsemodel.numerics.budget import sharing
 from sparsemodel.progress import counted
 from sparsemodel.selection.choice import at_the_end, best_carried
-from sparsemodel.selection.criteria import Criterion
+from sparsemodel.selection.criteria import Criterion, CriterionFunction
 from sparsemodel.selection.cross_validation import CrossValidation, cross_validate
 from sparsemodel.selection.path import PathResult, Search
 from sparsemodel.selection.stability import selection_frequencies
@@ -62,6 +65,8 @@ class Path(Documented, NameHints):
         Ctrl-C. The path then contains the values of ``k`` that were finished.
     parameter
         The parameter that takes the values ``k``; None if they limit the total number of nonzeros.
+    refused
+        The errors of the ``k`` that have no solution: separable data, constraints that cannot hold.
 
     Examples
     --------
@@ -85,14 +90,16 @@ class Path(Documented, NameHints):
         how: Search,
         ridges: FloatArray | None = None,
         parameter: Parameter | None = None,
+        refused: Mapping[int, SparseModelError] | None = None,
     ) -> None:
         # Time may have ended before all k were there for the last ridges.
         self._points = list(zip(*(one.points for one in followed), strict=ridges is None))
         self._reading, self._problems, self._how = reading, compiled, how
         self._compiled = compiled[0]
         self.ridges, self.parameter = ridges, parameter
+        self.refused: dict[int, SparseModelError] = dict(refused or {})
         self.passes: float = sum(one.passes for one in followed)
-        self.stop: Stop = max((one.stop for one in followed), key=lambda stop: stop.requested)
+        self.stop: Stop = max((one.stop for one in followed), key=_requested)
         self.k: IntArray = np.array([row[0].k for row in self._points])
         self.objective: FloatArray = self._shaped([[p.value for p in row] for row in self._points])
         supports = [[self._compiled.answer(p.x).support for p in row] for row in self._points]
@@ -175,7 +182,13 @@ class Path(Documented, NameHints):
         return self._chosen((int(rows[0]), column), "hand", scores)
 
     @as_computation("Choosing")
-    def select(self, criterion: str = "ebic", *, gamma: float | None = None) -> PathSolution:
+    def select(
+        self,
+        criterion: str | CriterionFunction = "ebic",
+        *,
+        gamma: float | None = None,
+        p: int | None = None,
+    ) -> PathSolution:
         r"""Return the solution that minimises an information criterion.
 
         For a regression ``k`` is at most ``n / (log p log log n)``
@@ -186,12 +199,19 @@ class Path(Documented, NameHints):
         Parameters
         ----------
         criterion
-            ``"aic"``, ``"bic"``, ``"ebic"`` or ``"gic"``; see :mod:`sparsemodel.selection.criteria`
-            for the formulas, and :mod:`sparsemodel.selection.precision_matrices` for those of
-            precision matrices.
+            ``"aic"``, ``"aicc"``, ``"bic"``, ``"ebic"``, ``"gic"`` or ``"mbic"``; see
+            :mod:`sparsemodel.selection.criteria` for the formulas, and
+            :mod:`sparsemodel.selection.precision_matrices` for those of precision matrices. Or a
+            function of your own: it is given ``m`` with ``m.minus_twice_log``, ``m.n``, ``m.p``,
+            ``m.k`` and ``m.d`` (:class:`~sparsemodel.selection.criteria.Candidate`), and returns a
+            number, of which the smallest is chosen.
         gamma
             The parameter of EBIC, at least 0 (which is BIC). None means 1, and 1/2 for precision
             matrices.
+        p
+            How many columns (groups, rows or edges, where these are counted) there were before some
+            were left out by a look at the target, a screening, say. EBIC, mBIC, GIC and the largest
+            ``k`` depend on it. None means those of the problem.
 
         Returns
         -------
@@ -211,14 +231,14 @@ class Path(Documented, NameHints):
         :math:`d = \operatorname{tr}(H (H + R)^{-1})`; see
         :func:`sparsemodel.selection.regressions.regression_criterion_values`.
         """
-        rule = Criterion(criterion, gamma, shrunk=self.ridges is not None)
+        rule = Criterion(criterion, gamma, shrunk=self.ridges is not None, columns=p)
         points = zip(*self._points, strict=True)
-        columns = [p.scores(each, rule) for p, each in zip(self._problems, points, strict=True)]
+        columns = [one.scores(each, rule) for one, each in zip(self._problems, points, strict=True)]
         scores = np.stack(columns, axis=1)
-        most = self._compiled.most_carried()
+        most = self._compiled.most_carried(rule)
         place = best_carried(scores, self.k.tolist(), most)
-        self._warn_at_the_end(place[0], criterion, most)
-        return self._chosen(place, criterion, self._shaped(scores))
+        self._warn_at_the_end(place[0], rule.name, most)
+        return self._chosen(place, rule.name, self._shaped(scores))
 
     @as_computation("Cross-validating")
     def cross_validate(
@@ -266,6 +286,8 @@ class Path(Documented, NameHints):
         )
         rule = "cross-validation" + (" (one standard error)" if one_standard_error else "")
         self._warn_at_the_end(found.place[0], "cross-validation", None)
+        if found.refused is not None:
+            warnings.warn(f"{found.refused} The means are in .scores.", stacklevel=4)
         return replace(self._chosen(found.place, rule, found.mean), stop=found.stop)
 
     @as_computation("Cross-validating")
@@ -396,15 +418,79 @@ def followed(
     ridges: FloatArray | None,
     parameter: Parameter | None,
 ) -> Path:
-    """Return the path along the sorted ``ks`` with each ridge, each with a share of the time."""
+    """Return the path along the sorted ``ks`` with each ridge, each with a share of the time.
+
+    A ``k`` without a solution leaves the others alone, with a warning.
+    """
+    refused: dict[int, SparseModelError] = {}
+    problems = [compiled]
     if ridges is None:
-        return Path(reading, [compiled], [compiled.path(ks, how)], how, None, parameter)
-    problems = [compiled.with_ridge(float(factor)) for factor in ridges]
-    found: list[PathResult] = []
-    for place, problem in enumerate(counted(problems, "ridge")):
-        with sharing(len(problems) - place):
-            near = found[-1].points if found else ()
-            found.append(problem.path(ks, replace(how, near=near)))
-        if found[-1].stop is Stop.INTERRUPTED:
+        found = [_with_solutions(compiled, ks, how, refused)]
+    else:
+        problems = [compiled.with_ridge(float(factor)) for factor in ridges]
+        found = []
+        for place, problem in enumerate(counted(problems, "ridge")):
+            with sharing(len(problems) - place):
+                near = found[-1].points if found else ()
+                left = [k for k in ks if k not in refused]
+                found.append(_with_solutions(problem, left, replace(how, near=near), refused))
+            if found[-1].stop is Stop.INTERRUPTED:
+                break
+        ridges = ridges[: len(found)]
+        kept = [[p for p in one.points if p.k not in refused] for one in found]
+        found = [one._replace(points=p) for one, p in zip(found, kept, strict=True)]
+    if refused:
+        ended = max(refused)
+        listed = ", ".join(map(str, sorted(refused)))
+        warnings.warn(f"k = {listed}: no solution. {refused[ended]}", stacklevel=5)
+    return Path(reading, problems[: len(found)], found, how, ridges, parameter, refused)
+
+
+_NO_SOLUTION = (InfeasibleError, UnboundedError)
+
+
+def _with_solutions(
+    problem: CompiledProblem,
+    ks: Sequence[int],
+    how: Search,
+    refused: dict[int, SparseModelError],
+) -> PathResult:
+    """Return the path along the ``ks`` that have a solution, and note the others.
+
+    Where the whole path is refused its halves are followed, then theirs: of ``m`` values, a few of
+    which have no solution, that is the work of about ``log2(m)`` paths.
+
+    Raises
+    ------
+    InfeasibleError, UnboundedError
+        When none has one.
+    """
+    try:
+        return problem.path(ks, how)
+    except _NO_SOLUTION as error:
+        if len(ks) == 1:
+            refused[ks[0]] = error
+            raise
+        last = error
+    found: PathResult | None = None
+    half = len(ks) // 2
+    for part in (ks[:half], ks[half:]):
+        try:
+            one = _with_solutions(problem, part, how, refused)
+        except _NO_SOLUTION as error:
+            last = error
+            continue
+        if found is None:
+            found = one
+        else:
+            points, stop = found.points + one.points, max(found.stop, one.stop, key=_requested)
+            found = PathResult(points, found.passes + one.passes, stop)
+        if one.stop.requested:
             break
-    return Path(reading, problems[: len(found)], found, how, ridges[: len(found)], parameter)
+    if found is None:
+        raise last
+    return found
+
+
+def _requested(stop: Stop) -> bool:
+    return stop.requested

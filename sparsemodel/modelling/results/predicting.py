@@ -22,11 +22,12 @@ from sparsemodel.interfaces import (
     TargetKind,
 )
 from sparsemodel.interfaces.errors import closest
-from sparsemodel.interfaces.numeric import described, is_one_of, plain_array
+from sparsemodel.interfaces.numeric import described, is_one_of, plain_array, real_number
 from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.declared import Reading
 from sparsemodel.modelling.expressions.affine import Affine, Piece
 from sparsemodel.modelling.expressions.objective_terms import LossTerm
+from sparsemodel.modelling.expressions.values import real_array
 from sparsemodel.modelling.expressions.variables import Variable
 
 Kind = Literal["response", "probability", "linear"]
@@ -50,8 +51,12 @@ class Predictor:
     """How they are made from the columns of a table, where they are."""
     levels: tuple[Any, ...] | None = None
     """Ordered classes: the constants are then minus the thresholds between them."""
+    offset: bool = False
+    """Whether every observation had an offset of its own."""
 
-    def __call__(self, new: Any, kind: Kind = "response") -> Any:
+    def __call__(
+        self, new: Any, kind: Kind = "response", *, offset: Any = None, exposure: Any = None
+    ) -> Any:
         """Return predictions for the rows of ``new``."""
         if not is_one_of(kind, ("response", "probability", "linear")):
             raise ModelError(
@@ -59,9 +64,35 @@ class Predictor:
             )
         columns, coefficients = self._used(new)
         u = as_design(columns, where="The new data").matvec(coefficients)
+        u = u + self._offset_of(u.shape, offset, exposure)
         if self.levels is not None:
             return self._ordered(u, kind)
         return self.of_linear(u + self.constant, kind)
+
+    def _offset_of(self, shape: tuple[int, ...], offset: Any, exposure: Any) -> Any:
+        """Return what is added to the predictions of new rows, which only the user can know."""
+        if offset is None and exposure is None:
+            if self.offset:
+                raise ModelError(
+                    "Every observation of the model has an offset, and new rows have their own: "
+                    "write predict(new, offset=...), or predict(new, exposure=...) for the "
+                    "logarithm of an exposure; of one unit each, exposure=1.0."
+                )
+            return 0.0
+        if exposure is None:
+            return _each_row(offset, "offset", shape)
+        if offset is not None:
+            raise ModelError("exposure= is log(exposure) as offset=; give one of them.")
+        ends = self.loss.mean(np.array([0.0, 1.0]))
+        if ends.shape != (2,) or not np.allclose(ends, np.exp([0.0, 1.0])):
+            raise ModelError(
+                f"exposure= is for losses whose mean is the exponential of the prediction, and "
+                f"{self.loss.name} has another; write offset=."
+            )
+        rates = _each_row(exposure, "exposure", shape)
+        if not np.all(rates > 0.0):
+            raise DataError(f"exposure must be positive; the smallest is {np.min(rates):g}.")
+        return np.log(rates)
 
     def of_linear(self, u: FloatArray, kind: Kind) -> Any:
         """Return predictions where ``A @ w + c`` is ``u``."""
@@ -135,6 +166,20 @@ class Predictor:
         return new[[by_name[name] for name in wanted]]
 
 
+def _each_row(values: Any, name: str, shape: tuple[int, ...]) -> FloatArray:
+    """Return a number, or one for each new row (and output), as an array that adds to them."""
+    several = np.ndim(values) > 0
+    found: FloatArray = np.asarray((real_array if several else real_number)(values, where=name))
+    if np.shape(found) == shape[:1] and len(shape) > 1:
+        found = found[:, None]
+    if np.shape(found) not in ((), shape, (*shape[:1], 1)):
+        raise DataError(
+            f"{name} has the shape {np.shape(values)}, and there are {shape[0]} new rows; give a "
+            "number, or one for each row."
+        )
+    return np.asarray(found)
+
+
 def predictor_of(reading: Reading, values: Sequence[FloatArray]) -> Predictor | ModelError:
     """Return what predicts with values of the variables, or the error that says why not."""
     losses = [
@@ -183,18 +228,19 @@ def _of_term(
     data = [piece for piece in pieces if piece.design is not None]
     rest = [piece for piece in pieces if piece.design is None]
     several = len(data) != 1 or data[0].multiplied
-    if several or any(len(piece.shape) > 1 for piece in rest) or np.ndim(offset) > 0:
+    own = np.ndim(offset) > 0  # of every observation
+    if several or any(len(piece.shape) > 1 for piece in rest):
         return ModelError(
-            "predict() is for predictions such as `A @ w + c`, with one data matrix and the same "
-            f"constant for every row, not for {prediction!r}; write it of the new data and take "
-            "its value, `(new @ w + c + offset).value`."
+            "predict() is for predictions such as `A @ w + c`, with one data matrix, not for "
+            f"{prediction!r}; write it of the new data and take its value, `(new @ w + c).value`. "
+            "A data frame that was encoded is `sm.encode(new, like=A)[0]`."
         )
     if any(piece.shape not in ((), data[0].shape[1:]) for piece in rest):
         return ModelError(
             "predict() knows no constants of new rows: the prediction has one for each observation."
         )
     constant = sum((_value(piece, known) for piece in rest), 0.0) + (
-        0.0 if offset is None else offset
+        0.0 if offset is None or own else offset
     )
     main = data[0]
     names = main.variable.names
@@ -207,6 +253,7 @@ def _of_term(
         constant,
         None if names is None else tuple(str(name) for name in names),
         getattr(main.design, "encoding", None) if main.rows is None else None,
+        offset=own,
     )
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsemodel.documents.numbers import number
 from sparsemodel.driver import LowerBound, Outcome
-from sparsemodel.interfaces import DataTypeError
+from sparsemodel.interfaces import DataTypeError, SparseModelError
 from sparsemodel.interfaces.numeric import real_number
 from sparsemodel.interfaces.precision import SparsePrecision
 from sparsemodel.modelling.declared import Reading
@@ -29,7 +30,21 @@ def certify(compiled: CompiledProblem, outcome: Outcome, solution: Solution) -> 
     before = compiled.stored[0]
     found: Certificate = compiled.certify(outcome, solution.backend, time_limit=budget().limit)
     solution.lower.take(found)
-    return with_readings(found, compiled, before)
+    return _with_fit(with_readings(found, compiled, before), compiled, solution)
+
+
+def _with_fit(
+    certificate: Certificate, compiled: CompiledProblem, solution: Solution
+) -> Certificate:
+    """Return the certificate with how well its model fits, where data at hand say it."""
+    if not compiled.at_hand:
+        return certificate
+    try:
+        summary = solution.summary()
+    except SparseModelError:  # several losses, say
+        return certificate
+    words = {"observations": number(summary.n)} | summary.measures()
+    return replace(certificate, fit=words)
 
 
 @np.errstate(all="ignore")  # a bound that overflows is not finite, and none
@@ -66,9 +81,11 @@ def prove(
     lower = LowerBound(solution.lower.value, solution.lower.optimal)
     lower.take(certificate)
     if np.array_equal(certificate.x, outcome.x):
+        certificate = _with_fit(certificate, compiled, solution)
         return certificate, outcome, replace(solution, lower=lower)
     better = replace(outcome, x=certificate.x, value=certificate.value)
-    return certificate, better, improved_solution(reading, compiled, better, solution, lower)
+    found = improved_solution(reading, compiled, better, solution, lower)
+    return _with_fit(certificate, compiled, found), better, found
 
 
 def enclosure(*problem: Any) -> tuple[float, float]:

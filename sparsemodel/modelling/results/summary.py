@@ -38,8 +38,8 @@ class Summary(Documented):
     The formulas use observations :math:`y_i` with weights :math:`c_i` that sum to one, predicted
     means :math:`\mu_i`, the mean loss :math:`F`, its value :math:`F_0` at the best constant, and
     its infimum :math:`F_s` over all predictions. There are ``d`` estimated coefficients, of which
-    ``k`` were selected, and ``n`` observations (by weights, see
-    :func:`sparsemodel.selection.criteria.copies`). Measures that a loss does not have are None.
+    ``k`` were selected, and ``n`` observations (what weights mean is said in
+    :mod:`sparsemodel.selection.weights`). Measures that a loss does not have are None.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import final
+from typing import cast, final
 
 import numpy as np
 
@@ -158,7 +158,9 @@ class ConvexStarts:
         if halved is not None:
             yield halved
         if form.region is not None and isinstance(self._objective, RegressionObjective):
-            bare = RegressionObjective(replace(self._easier.form, region=None))
+            bare = RegressionObjective(
+                replace(cast("SparseRegression", self._easier.form), region=None)
+            )
             loose = self._restricted(bare, self._pool, bare.origin())
             if np.all(np.isfinite(loose.x)):
                 yield sparsity.coordinates(best_units(sparsity, self.sizes(loose.x)))

@@ -208,7 +208,8 @@ def _unbounded(objective: OfRegression, point: Point) -> UnboundedError | Infeas
         f"The {what} has no minimiser on the support that was found: {why} decreases without end "
         f"as the coefficients grow. {cure}"
     )
-    return SeparableDataError(message) if separable else UnboundedError(message)
+    kind = SeparableDataError if separable else UnboundedError
+    return kind(message, form, point.x)
 
 
 def check_range(objective: RegressionObjective, point: Point) -> None:

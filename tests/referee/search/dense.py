@@ -35,7 +35,7 @@ from sparsemodel.modelling.expressions.symmetric import EdgeCount
 from sparsemodel.modelling.expressions.variables import Variable
 from sparsemodel.modelling.precision_matrices.terms_and_constraints import EdgePattern
 from tests.referee.expressions import Unjudged, Values, dense, present
-from tests.referee.objective import data_of, prediction_of, ridge_piece
+from tests.referee.objective import constant_of, data_of, prediction_of, ridge_piece
 from tests.referee.textbook_losses import Long, bend, long, slope, total
 
 ENTRIES = 20_000
@@ -186,11 +186,12 @@ def make_dense(
         starts[id(variable)] = np.arange(start, start + variable.size).reshape(variable.shape)
         start += variable.size
     basis = _basis(variables, starts, width)
-    rows = []
+    rows, constant = [], long(objective.constant)
     ridge, prices = long(np.zeros(width)), []
     for term in objective.terms:
         if isinstance(term, LossTerm):
             rows.append(_rows(term, variables, starts, width, basis))
+            constant = constant + constant_of(term, rows[-1].target)
         elif isinstance(term, Ridge):
             ridge += _ridge(term, variables, starts, width)
         elif isinstance(term, Price):
@@ -213,7 +214,7 @@ def make_dense(
         basis,
         tuple(rows),
         long(basis.T) @ ridge,
-        long(objective.constant),
+        constant,
         tuple(prices),
         tuple(_budget(c, units, starts, basis) for c in spent),
         units,

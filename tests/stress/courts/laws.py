@@ -138,7 +138,7 @@ class _Answer:
     def _in_other_units(self) -> float:
         if self._posed.ridge:
             return math.inf  # which would be another ridge
-        units = 2.0 ** self._court.rng.integers(-6, 7, self._posed.truth.size)
+        units = np.exp2(self._court.rng.integers(-6, 7, self._posed.truth.size).astype(np.float64))
         found = self._point(self._posed.scaled(units))
         return math.inf if found is None else self._worth(found * units)
 

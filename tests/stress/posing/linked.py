@@ -7,6 +7,7 @@ can be declared in another order, in other units, with other rows, or with more 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -131,7 +132,7 @@ class Linked:
     def objective(self, x: FloatArray) -> float:
         """Return the objective at a point."""
         u, y = self.A @ x, self.y
-        each = {
+        losses: dict[str, Callable[[], FloatArray]] = {
             "squared": lambda: 0.5 * (u - y) ** 2,
             "variance": lambda: 0.5 * (u - y) ** 2,
             "huber": lambda: np.where(
@@ -141,7 +142,8 @@ class Linked:
             "absolute": lambda: np.abs(u - y),
             "quantile": lambda: np.maximum(0.3 * (y - u), 0.7 * (u - y)),
             "poisson": lambda: np.exp(u) - y * u,
-        }[self.loss]()
+        }
+        each = losses[self.loss]()
         return float(np.sum(self.weights * each) / y.size + 0.5 * self.ridge * x @ x)
 
     # ---- the same, declared otherwise --------------------------------------------------------

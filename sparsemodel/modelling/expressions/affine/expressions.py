@@ -141,9 +141,10 @@ class AffineLike(Symbolic):
             words = f"A matrix times {self} is not supported; multiply each part: `A @ w + A @ c`."
             raise ModelError(words)
         names = column_names(design.value) if isinstance(design, Parameter) else design.names
+        features = getattr(getattr(design, "encoding", None), "features", None)
         for piece in affine.pieces:
             if piece.design is None:
-                piece.variable.adopt_names(names, piece.rows)
+                piece.variable.adopt_names(names, piece.rows, features)
         factors: list[Design | Parameter] = [design] * len(repeated)
         if any(repeated) and not isinstance(design, Parameter):
             column = as_design(design.matvec_in_double(np.ones(rows))[:, None])
