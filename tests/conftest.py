@@ -23,6 +23,7 @@ from sparsemodel.certificates.proving import beyond_root
 # The referee, the benchmarks and the stress run are in the source tree only.
 sys.path.append(str(Path(__file__).parents[1]))
 
+from sparsemodel import registry
 from tests import referee
 
 # Tests call what runs call, but outside of a run, which would keep small work to one thread.
@@ -58,6 +59,15 @@ def pytest_collection_finish() -> None:
 
 
 _JUDGED = "judged by the referee"
+
+
+@pytest.fixture(autouse=True)
+def _registrations() -> Iterator[None]:
+    """Forget the backends that a test, or a page, registered."""
+    yield
+    if registry.registered():
+        registry._backends._registered.clear()
+        registry.usable_backends.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -82,6 +82,7 @@ LIMITS = {
         z[0] <= z[2] + z[4],
         z[1] + z[3] <= 2 * z[4],
     ],
+    "two sets, each with one": lambda z: [z[0] >= 1, z[1] >= 1, cp.sum(z) <= 3],
     "nothing new": lambda z: [z <= 1, z >= 0, cp.sum(z) <= 1],
 }
 
@@ -111,7 +112,6 @@ def test_prices_are_those_of_nonzeros(prices):
         lambda w, z: [w <= M * z, w >= -1],
         lambda w, z: [w >= 0.05 * z, w <= M],
         lambda w, z: [cp.abs(w) <= M * z, 3 * z[0] <= z[1] + z[2]],  # never, and so written
-        lambda w, z: [cp.abs(w) <= M * z, z[0] >= 1, z[1] >= 1],  # two sets, each with one
         lambda w, z: [cp.abs(w) <= M * z, cp.sum(z[:3]) <= 1, cp.sum(z[1:]) >= 2],
         lambda w, z: [w <= M * z, w >= 0.4 * z, z[0] >= 1],  # where z is one, w is not zero
         lambda w, z: [cp.abs(w[:2]) <= M * z[:2], cp.abs(w[2:]) <= M],

@@ -125,7 +125,12 @@ def test_who_chooses_asks_for_the_budget() -> None:
         root / "backends",
         *(root / "sparsemodel" / name for name in ("numerics", "certificates", "selection", "cvx")),
     ]
-    allowed = {"problem_facts.py", "certificate_of_precision.py", "feasible.py"}
+    allowed = {
+        "problem_facts.py",
+        "certificate_of_precision.py",
+        "feasible.py",
+        "feasible_supports.py",
+    }
     allowed |= {
         "objective_interval.py",
         "verify_precision.py",

@@ -168,7 +168,10 @@ W = sm.Variable(6, name="w")
         (lambda: sm.encode(pd.DataFrame(A[:, :2], columns=["a", "a"])), "2 columns named 'a'"),
         (lambda: np.ones(40) * sm.squared_loss(A @ W, B), "observations are `weights=`"),
         (lambda: np.ones(40) @ sm.squared_loss(A @ W, B), "observations are `weights=`"),
-        (lambda: sm.squared_loss(A @ W, B, np.ones(40)), "by name: `weights=`, `reduction=`"),
+        (
+            lambda: sm.squared_loss(A @ W, B, np.ones(40)),
+            "by name: `weights=`, `weights_are=`, `reduction=`",
+        ),
         (lambda: sm.quantile_loss(A @ W, B, 0.9), "by name: `tau=`"),
         (lambda: sm.huber_loss(A @ W, B, M=1.0), "`delta=`"),
         (lambda: sm.Variable((3, 3), PSD=True), "symmetric=True.*W >> 0"),

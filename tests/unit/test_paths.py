@@ -294,15 +294,25 @@ def test_sizes_without_a_feasible_point_say_so_and_the_others_are_there() -> Non
     problem = sm.Problem(goal, sm.card(w) <= 3, w.sum() == 1, w >= 0, w <= 0.4)
     path = problem.path(range(3, P + 1))
     assert path.objective[0] == pytest.approx(problem.solve("exhaustive").value, rel=0.02)
-    longer = problem.path(range(1, P + 1))
-    assert longer.objective[:2].tolist() == [np.inf, np.inf]
-    np.testing.assert_allclose(longer.objective[2:], path.objective, rtol=0.02)
-    assert longer.support[0].size == 0
-    assert "no feasible point" in str(longer.at(2))
-    assert longer.select("bic").k >= 3
+    with pytest.warns(UserWarning, match="k = 1, 2: no solution. Infeasible by arithmetic"):
+        longer = problem.path(range(1, P + 1))
+    assert sorted(longer.refused) == [1, 2]
+    np.testing.assert_allclose(longer.objective, path.objective, rtol=0.02)
     assert longer.cross_validation(folds=3).k >= 3
-    with pytest.raises(sm.InfeasibleError, match="with at most 2 nonzero entries satisfies"):
+    with pytest.raises(sm.InfeasibleError, match="Infeasible by arithmetic"):
         problem.path(range(1, 3))
+
+
+def test_sizes_that_no_arithmetic_refuses_have_an_infinite_objective() -> None:
+    w = sm.Variable(P, name="w")
+    goal = sm.minimize(sm.squared_loss(A @ w, B))
+    tied = [w[0] == w[1], w[1] == w[2], w[0] >= 0.1]
+    path = sm.Problem(goal, sm.card(w) <= 3, *tied).path(range(1, P + 1))
+    assert path.objective[:2].tolist() == [np.inf, np.inf]
+    assert np.isfinite(path.objective[2:]).all()
+    assert path.support[0].size == 0
+    assert "no feasible point" in str(path.at(2))
+    assert path.select("bic").k >= 3
 
 
 def test_no_size_with_few_supports_ends_above_a_solve_for_it() -> None:

@@ -183,7 +183,7 @@ def test_what_was_read_of_a_file_is_not_read_again_but_by_verify(tmp_path):
     posed.solve()
     assert read() <= 5.1
     certificate = posed.certify()
-    assert read() <= 2.01
+    assert read() <= 3.01  # the last of them where rounding leaves a gap of 1e-6 open
     again = posed.certify()
     assert read() <= 1.01
     assert again.bound == certificate.bound

@@ -55,9 +55,7 @@ class Blocks(IterativeBackend[State]):
 @pytest.fixture
 def registered():
     registry.register(Blocks)
-    yield Blocks
-    registry._backends._registered.clear()
-    registry.usable_backends.cache_clear()
+    return Blocks
 
 
 def uneven(n=60, p=12, k=3, seed=0):

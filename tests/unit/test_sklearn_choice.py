@@ -328,6 +328,7 @@ def _worst(model: Any, Z: Any, y: Any) -> float:
     return -float(np.abs(y - model.predict(Z)).max())
 
 
+@pytest.mark.filterwarnings("ignore:k = 0 is chosen although")
 @pytest.mark.parametrize("weights", [None, np.arange(N) % 3 + 1.0])
 def test_scorers_that_know_no_weights(weights: Any) -> None:
     named = SparseLinearRegressionCV(**FEW, scoring="neg_max_error")
@@ -405,6 +406,7 @@ def test_a_validation_set_is_a_predefined_split() -> None:
     assert model.k_ in (2, 5)
 
 
+@pytest.mark.filterwarnings("ignore:k = 0 is chosen although")
 def test_a_rare_class_that_is_weighed_up_counts_in_the_test_of_no_features() -> None:
     """A model of noise predicts the commoner class better: 11 of 60 draws had features, now 2."""
     found = []

@@ -268,6 +268,7 @@ def test_terms_of_a_test_are_observations() -> None:
     assert independent_terms(s, c, "frequency")[1].tolist() == c.tolist()
 
 
+@pytest.mark.filterwarnings("ignore:k = 0 is chosen although")
 @pytest.mark.parametrize("meaning", ["precision", "sampling"])
 def test_noise_selects_nothing_whatever_it_weighs(meaning: str) -> None:
     """The share of draws in which k = 0 is left is that of a test at 5 %."""

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from scipy.optimize import linprog
 
 from sparsemodel.interfaces import FloatArray, IntArray, Loss, SparseRegression, Term
 
@@ -39,6 +38,8 @@ def separating_columns(form: SparseRegression, x: FloatArray) -> tuple[IntArray,
     x
         A point whose nonzero coordinates have such a direction, with those that are not counted.
     """
+    from scipy.optimize import linprog
+
     empty = np.empty(0, dtype=np.intp)
     simple = all(isinstance(t.loss, Loss) and t.target.ndim == 1 for t in form.terms)
     if x.ndim > 1 or not simple:

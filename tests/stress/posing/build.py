@@ -11,6 +11,7 @@ import numpy as np
 import sparsemodel as sm
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.modelling.expressions.objective_terms import LossTerm
+from tests.referee.objective import constant_of
 from tests.referee.textbook_losses import Long, long, total
 from tests.stress.courts.court import Court
 from tests.stress.posing.recipe import Recipe
@@ -143,6 +144,9 @@ class Trial:
             for block in self.blocks:
                 u = block.entries @ exact + long(c)
                 found = found + total(loss, u, block.targets, block.factors)
+            terms = [t for t in problem.goal.objective.terms if isinstance(t, LossTerm)]
+            for term, block in zip(terms, self.blocks, strict=True):
+                found = found + constant_of(term, long(block.targets))
         return found
 
 

@@ -27,9 +27,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics import RegressionObjective
 from sparsemodel.numerics.budget import eigenvalue_cost, products_cost
-from sparsemodel.numerics.linear_programs.formulation import (
-    has_round_limits,
-)
+from sparsemodel.numerics.linear_programs.formulation import has_round_limits, is_straight
 from sparsemodel.numerics.linear_programs.formulation import objections as straight_objections
 from sparsemodel.numerics.minimisers.dispatch import minimise_restricted
 
@@ -89,9 +87,11 @@ def loose_coordinates(form: SparseRegression) -> BoolArray:
 def is_linear_program(form: SparseRegression, points: SparseRegression) -> bool:
     """Return whether nodes of ``form`` are linear programs.
 
-    There is no curvature, all counted coordinates have bounds, and what constrains the ``points``
-    is linear.
+    There is no curvature in the ``points``' losses, all counted coordinates have bounds, and what
+    constrains them is linear.
     """
+    if not all(map(is_straight, points.terms)):
+        return False
     loose = loose_coordinates(form)[form.sparsity.counted]
     bare = replace(form, terms=tuple(t for t in form.terms if not is_left_out(t)), region=None)
     return not (np.any(loose) or straight_objections(bare) or has_round_limits(points))
