@@ -222,18 +222,6 @@ def keeping(theorem: Theorem, relaxation: float) -> Theorem:
     return Theorem(theorem.source, lambda s: theorem.judge(s.keeping(relaxation)))
 
 
-def assuming(theorem: Theorem, *unchecked: str) -> Theorem:
-    """Return a theorem with assumptions that are not checked, which its verdict lists."""
-    return Theorem(
-        theorem.source,
-        lambda s: (
-            replace(found, unchecked=unchecked)
-            if (found := theorem.judge(s)).status != FAILS
-            else found
-        ),
-    )
-
-
 def all_of(*statuses: str) -> str:
     """Return the status of several conditions together."""
     return next((status for status in (FAILS, OPEN) if status in statuses), HOLDS)
