@@ -40,7 +40,8 @@ _NOISY = 0.1
 """Difference of gradients on the support, in units of ``tol``, from which full products of data in
 single precision are what limits the accuracy."""
 _ROUNDING = 1e-14
-"""Share of the size that is usual for a loss like this below which a gradient is rounding."""
+"""Share of the size that is usual for a loss like this below which a gradient is rounding: 45
+units of the last place, as sums over many observations leave."""
 _INEXACT = 0.1
 """Accuracy of a linear solve in units of the stationarity measure (inexact Newton)."""
 _MOVING = 16
@@ -480,14 +481,15 @@ def _newton_direction(
 def _refined(objective: Objective, point: Point) -> Point:
     """Return a minimiser of a quadratic after a step with the factor that is at hand.
 
-    It has the digits of an orthogonal factorisation then, as those of other methods have.
+    It has the digits of an orthogonal factorisation then, as those of other methods have. What it
+    gains is less than values are rounded by, so that comparing them would decide at random.
     """
     support = point.support
     d = newton_solver(objective, point, support, tol=1e-2)(
         -objective.restricted_gradient(point, support)
     )
     following = objective.point(support, point.x[support] + d)
-    return following if following.value <= point.value else point
+    return following if np.isfinite(following.value) else point
 
 
 def _moving(last: IntArray, support: IntArray) -> bool:

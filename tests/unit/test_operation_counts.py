@@ -110,8 +110,8 @@ def test_a_wide_problem_in_single_precision_takes_a_product_for_each_step(monkey
     loss = sm.squared_loss(design @ w, b) + sm.ridge(w, 0.1)
     problem = sm.Problem(sm.minimize(loss), sm.card(w) <= 5)
     problem.solve()
-    # At zero, and after two steps; a third where the processor rounds single precision otherwise.
-    assert design.products in (3, 4)
+    # At zero, after two steps, and at the minimiser on their support, where no insertion helps.
+    assert design.products == 4
     assert problem.plan().outline == "nhtp | gomp"
     assert outcome_of(problem).stop is Stop.CONVERGED
     assert np.flatnonzero(w.value).tolist() == list(range(0, 30_000, 6000))

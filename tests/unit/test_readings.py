@@ -183,7 +183,9 @@ def test_what_was_read_of_a_file_is_not_read_again_but_by_verify(tmp_path):
     posed.solve()
     assert read() <= 5.1
     certificate = posed.certify()
-    assert read() <= 3.01  # the last of them where rounding leaves a gap of 1e-6 open
+    # Sizes of the columns, the gradients at the point and at zero, and the product with the dual
+    # point: kept from solve(), if the predictions of its last point have the same last digits.
+    assert read() in (pytest.approx(2.0, abs=0.01), pytest.approx(3.0, abs=0.01))
     again = posed.certify()
     assert read() <= 1.01
     assert again.bound == certificate.bound
