@@ -46,6 +46,7 @@ def test_measurements_for_95_percent(K):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # of a busy machine
 def test_80_percent_of_16_sparse_signals_take_175_measurements():
     """Figure 2: HT-SVRG with k = 9K and far more stages than the default."""
     backend = HTSVRG(tol=1e-10, max_iter=2000, patience=2000)
@@ -53,6 +54,7 @@ def test_80_percent_of_16_sparse_signals_take_175_measurements():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # of a busy machine
 @pytest.mark.parametrize("K", [2, 6, 12, 20])
 def test_phase_transition(K):
     """Figure 1, a column: nothing at n = K + 1, all at n = 256 and ever more between."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -254,3 +257,20 @@ def test_a_phase_diagram_has_a_square_for_every_point():
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("n", "k")
     assert np.isnan(experiments.transition([1, 2], [0.0, 0.1], 0.5))
     assert experiments.transition([1, 2], [0.6, 0.7], 0.5) == 1.0
+
+
+def test_the_page_needs_as_few_lines_as_it_says():
+    """The method, the instances and the sweep: statements without imports."""
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "do-research-on-an-algorithm.md"
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    counted = [block for block in blocks if "callback=watch" not in block]
+    assert len(counted) == 3
+    statements = {
+        (block, node.lineno)
+        for block in counted
+        for node in ast.walk(ast.parse(block))
+        if isinstance(node, ast.stmt) and not isinstance(node, (ast.Import, ast.ImportFrom))
+    }
+    assert "in less than 40 lines" in text
+    assert len(statements) < 40

@@ -171,11 +171,6 @@ class Objective(ObjectiveLike):
     def as_terms(self) -> Objective:
         return self
 
-    def meaning(self, weights_are: str) -> Objective:
-        """Return the sum with what the weights of its losses mean."""
-        terms = [t.meaning(weights_are) if isinstance(t, LossTerm) else t for t in self.terms]
-        return Objective(tuple(terms), self.constant)
-
     def __repr__(self) -> str:
         parts = [repr(term) for term in self.terms]
         if self.constant:
@@ -221,10 +216,6 @@ class LossTerm(ObjectiveLike):
         share = _now(self.scale) / (u.shape[0] if self.reduction == "mean" else 1.0)
         total = self.loss.total(u, y, np.asarray(share * weights))
         return float(total + share * self.loss.constant_of(y, np.asarray(weights)))
-
-    def meaning(self, weights_are: str) -> LossTerm:
-        """Return the term with what its weights mean."""
-        return replace(self, weights_are=weights_are)
 
     def scaled(self, factor: float | Quantity) -> LossTerm:
         """Return the term times ``factor``."""

@@ -617,15 +617,6 @@ class Choice:
         for model in (self._model, self._plain):
             model.add_row(columns, values, low, high)
 
-    def off_norms(self, x: FloatArray) -> float:
-        """Return by what share of its radius a limit on a Euclidean norm is exceeded, at most."""
-        region = self.relaxed.form.region
-        if region is None:
-            return 0.0
-        off = [ball.violation(x) for ball in region.balls]
-        off += [image.violation(x) for image in region.images if image.order == 2]
-        return max(off, default=0.0)
-
     def cut_norms(self, x: FloatArray) -> None:
         """Add the tangents of limits on Euclidean norms that ``x`` reaches."""
         region = self.relaxed.form.region
