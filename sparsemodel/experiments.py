@@ -72,8 +72,8 @@ class Trials:
             if time.monotonic() > self._end:
                 return {}
             began = time.process_time()
-            found = dict(self._trial(*key))
-            line = {"trial": key, "numbers": found, "seconds": time.process_time() - began}
+            numbers = dict(self._trial(*key))
+            line = {"trial": key, "numbers": numbers, "seconds": time.process_time() - began}
             self._done[key] = line
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
@@ -87,8 +87,8 @@ class Trials:
     @property
     def spared(self) -> float:
         """Return the CPU seconds of the trials that were asked for and run earlier, if known."""
-        known = self.asked & self._earlier
-        return float(sum(self._done[key].get("seconds", math.nan) for key in known))
+        earlier = self.asked & self._earlier
+        return float(sum(self._done[key].get("seconds", math.nan) for key in earlier))
 
     @property
     def finished(self) -> list[tuple[Any, ...]]:
@@ -107,10 +107,10 @@ class Trials:
 
     def means(self, several: Iterable[Sequence[Any]]) -> dict[str, float]:
         """Return the mean of every number over trials, and how many there are as ``"trials"``."""
-        found = [numbers for key in several if (numbers := self(*key))]
-        names = found[0] if found else {}
-        means = {name: float(np.mean([numbers[name] for numbers in found])) for name in names}
-        return means | {"trials": len(found)} if found else {}
+        finished = [numbers for key in several if (numbers := self(*key))]
+        names = finished[0] if finished else {}
+        means = {name: float(np.mean([numbers[name] for numbers in finished])) for name in names}
+        return means | {"trials": len(finished)} if finished else {}
 
 
 def read_trials(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
@@ -201,11 +201,11 @@ class Table:
         """Return the table with columns flush right."""
         lines = [list(self.header), *self._cells()]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        shown = (
+        aligned = (
             "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True))
             for line in lines
         )
-        return "\n".join(shown)
+        return "\n".join(aligned)
 
 
 def sweep(
@@ -251,14 +251,14 @@ def sweep(
     points = list(product(*(list(values) for values in axes.values())))
     trials.in_rounds([(*point, n) for n in range(seed, seed + repeats)] for point in points)
     means = {
-        point: found
+        point: shares
         for point in points
-        if (found := trials.means((*point, n) for n in range(seed, seed + repeats)))
+        if (shares := trials.means((*point, n) for n in range(seed, seed + repeats)))
     }
     names = [name for name in next(iter(means.values()), {}) if name != "trials"]
     return Table(
         (*axes, "trials", *names),
-        [(*p, found["trials"], *(found[name] for name in names)) for p, found in means.items()],
+        [(*p, shares["trials"], *(shares[name] for name in names)) for p, shares in means.items()],
     )
 
 

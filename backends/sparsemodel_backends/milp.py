@@ -33,7 +33,8 @@ from sparsemodel.numerics.linear_programs.formulation import (
 )
 
 _EQUAL = 1e-9
-"""Share of the objective by which a bound in floating point may differ from what it bounds."""
+"""Share of the objective by which a bound in floating point may differ from what it bounds: the
+feasibility tolerance that HiGHS is given."""
 
 
 @final

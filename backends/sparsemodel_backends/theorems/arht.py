@@ -47,7 +47,7 @@ def arht_31(s: Setting) -> Guarantee:
             "error per unit of zeta, for a small epsilon": 2.0 * unit,  # Corollary 3.11
             "smallest coefficient found per unit of zeta": unit,  # Corollary 3.12
         }
-    found = for_targets(
+    verdict = for_targets(
         "ARHT, Theorem 3.1",
         (sure, most(low)),
         f"k >= s* max(4 kappa + 7, 12 kappa + 6) for a target of s* >= 1 nonzeros; kappa = "
@@ -56,7 +56,7 @@ def arht_31(s: Setting) -> Guarantee:
         "one, with probability 1 - 1/p",
         numbers,
     )
-    return replace(found, unchecked=unchecked if sure else ())
+    return replace(verdict, unchecked=unchecked if sure else ())
 
 
 def ompr_42(s: Setting) -> Guarantee:

@@ -139,23 +139,23 @@ def diht_17(
     low, high = s.loss_curvature
     if not (math.isfinite(high) and low > 0.0):
         return Guarantee(source, FAILS, "the loss is not smooth and strongly convex", text)
-    found = _saddle(s, source, text)
-    if found.status != HOLDS:
-        return found
-    n, ridge, margin = s.observations, s.ridge / s.weight, found.numbers["epsilon"]
+    verdict = _saddle(s, source, text)
+    if verdict.status != HOLDS:
+        return verdict
+    n, ridge, margin = s.observations, s.ridge / s.weight, verdict.numbers["epsilon"]
     mu, right = (1.0 / high) / n, s.norm**2 / (ridge * n**2)
     own = (1.0 / low) / n + right
     ell = own + right * 4.0 * s.norm * s.dual / (ridge * n * margin)
     if not math.isfinite(ell):
-        return replace(found, status=OPEN)
+        return replace(verdict, status=OPEN)
     eta = mu / ell**2
-    numbers = found.numbers | {"step eta": eta}
+    numbers = verdict.numbers | {"step eta": eta}
     if constant:
         eta = mu / own**2 if step is None else step
     decrease = 2.0 * eta * mu - (eta * ell) ** 2
     if constant and not decrease > 0.0:
         condition = (
-            f"{found.condition}; and a step below 2 mu_D / l_D^2 = {2.0 * mu / ell**2:.4g}, with "
+            f"{verdict.condition}; and a step below 2 mu_D / l_D^2 = {2.0 * mu / ell**2:.4g}, with "
             f"the l_D of Lemma 31(b); it is {eta:.4g}"
         )
         return Guarantee(source, FAILS, condition, text, numbers)
@@ -163,7 +163,7 @@ def diht_17(
         numbers["decrease a draw of m blocks, times m"] = decrease
     else:
         numbers["contraction an iteration"] = 1.0 - decrease
-    return replace(found, numbers=numbers)
+    return replace(verdict, numbers=numbers)
 
 
 def _promise(rate: str, steps: str, *, drawn: bool) -> str:

@@ -95,7 +95,7 @@ def tight_10(s: Setting, step: float | None = None, inner: int | None = None) ->
             if inner is not None:
                 numbers["tau per unit of radius and gradient"] = gain
                 numbers["tau per squared unit of gradient"] = square
-    found = for_targets(
+    verdict = for_targets(
         "TIGHT, Theorem 10",
         (sure, perhaps),
         f"nu(k, K) < 4L/(4L - alpha){words} for a target of K >= 1 nonzeros; "
@@ -105,7 +105,7 @@ def tight_10(s: Setting, step: float | None = None, inner: int | None = None) ->
         "gradient there times the radius (tau), given inner loops that are long enough",
         numbers if sure else {},
     )
-    return replace(found, unchecked=(BALL,) if found.status != FAILS else ())
+    return replace(verdict, unchecked=(BALL,) if verdict.status != FAILS else ())
 
 
 def _rate(
@@ -167,7 +167,7 @@ def tight_15(s: Setting, step: float | None = None, inner: int | None = None) ->
             "contraction of the objective a stage": rate,
             "contraction of the distance a stage": math.sqrt(rate),
         }
-    found = for_targets(
+    verdict = for_targets(
         "TIGHT, Corollaries 15 and 16",
         (sure, perhaps),
         "k >= 8c (8c - 1) K for a target of K >= 1 nonzeros, c = L/alpha"
@@ -179,7 +179,7 @@ def tight_15(s: Setting, step: float | None = None, inner: int | None = None) ->
         "target, up to the gradient there",
         numbers,
     )
-    return replace(found, unchecked=(BALL,) if found.status != FAILS else ())
+    return replace(verdict, unchecked=(BALL,) if verdict.status != FAILS else ())
 
 
 def _curvature(s: Setting, smooth: float) -> str:
@@ -274,8 +274,8 @@ def _at_most_open(theorem: Theorem) -> Theorem:
     """Return a theorem whose step is known to be no shorter than the one it is judged with."""
 
     def judge(s: Setting) -> Guarantee:
-        found = theorem.judge(s)
-        return replace(found, status=OPEN, numbers={}) if found.status == HOLDS else found
+        verdict = theorem.judge(s)
+        return replace(verdict, status=OPEN, numbers={}) if verdict.status == HOLDS else verdict
 
     return Theorem(theorem.source, judge)
 

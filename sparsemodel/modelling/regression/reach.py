@@ -9,7 +9,7 @@ from sparsemodel.interfaces import Box, FloatArray, InfeasibleError, SparseRegre
 _ROUNDING = 1e-9
 """Share of the sizes of a row up to which a bound is met."""
 _MOST = 20_000_000
-"""Entries of linear rows up to which they are read."""
+"""Entries of linear rows up to which they are read (160 MB as an array)."""
 
 
 def check_reach(form: SparseRegression, k: int | None = None) -> None:

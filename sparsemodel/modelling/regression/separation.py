@@ -20,11 +20,12 @@ import numpy as np
 from sparsemodel.interfaces import FloatArray, IntArray, Loss, SparseRegression, Term
 
 _FAR = 500.0
-"""Predictions at which the slope of a loss is that at infinity; losses allow up to 1e3."""
+"""Predictions at which the slope of a loss is that at infinity: exp(-500) is 1e-217, and losses are
+defined up to predictions of 1e3."""
 _LEVEL = 1e-9
-"""Slopes up to this size are none."""
+"""Slopes up to this size, where those of an observation are about one, are none."""
 _MOST = 20_000_000
-"""Entries of columns up to which the program is solved: some seconds."""
+"""Entries of columns up to which the program is solved (160 MB): some seconds."""
 
 
 def separating_columns(form: SparseRegression, x: FloatArray) -> tuple[IntArray, bool]:
