@@ -59,6 +59,10 @@ _ARGUMENTS = {
         ("sampling_weights", "pweights", "survey_weights"),
         'write `weights=` with `weights_are="sampling"`',
     ),
+    **dict.fromkeys(
+        ("entry", "start_time", "stop"),
+        "delayed entry is in the target: `np.column_stack([start, stop, event])`",
+    ),
     "strata": "they are a third column of the target: `np.column_stack([time, event, stratum])`",
 }
 """What to write in place of arguments that functions of this language have not."""

@@ -23,6 +23,7 @@ from sparsemodel.interfaces import (
     TargetKind,
     Term,
 )
+from sparsemodel.losses.counts.risk_sets import survival
 from sparsemodel.numerics import RegressionObjective, margins
 from sparsemodel.selection.criteria import Candidate, Criterion, carried, criterion_function
 from sparsemodel.selection.folds import Observed
@@ -91,7 +92,7 @@ class RegressionObservations(Observed):
             return np.asarray(sum(term.target for term in self._form.terms))
         term = [term for term in self._form.terms if _observed(term)][number]
         if term.loss.target_kind is TargetKind.TIMES:
-            return term.target[:, 1]  # events, whatever strata there are
+            return survival(term.target).event.astype(np.float64)  # whatever strata there are
         return term.target if term.target.ndim == 1 else term.target[:, -1]
 
     def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search) -> PathResult:

@@ -21,6 +21,7 @@ from sklearn.utils.metadata_routing import (
 )
 
 from sparsemodel.interfaces import FloatArray, IntArray, Loss, TargetKind
+from sparsemodel.losses.counts.risk_sets import survival
 from sparsemodel.modelling.loss_terms.terms import ridge_weight
 from sparsemodel.progress import counted, showing
 from sparsemodel.selection.choice import (
@@ -170,7 +171,7 @@ class ChosenK(Options):
     def _dealt_by(self, data: Data) -> Any:
         """Return what folds are split by: of times the events where the folds are our own."""
         times = self._loss().target_kind is TargetKind.TIMES
-        return data.target[:, 1] if times and a_number(self.cv) else data.y
+        return survival(data.target).event if times and a_number(self.cv) else data.y
 
     def _routed(
         self, scorer: Any, sample_weight: Any, params: dict[str, Any]

@@ -68,6 +68,10 @@ _DATA = {
     "groups": "groups of features are an argument of the estimator, `groups=`",
     "k": "k is an argument of the estimator",
     "strata": "SparseCoxRegression takes them as a third column of y",
+    **dict.fromkeys(
+        ("entry", "start", "stop"),
+        "SparseCoxRegression takes them in y: `np.column_stack([start, stop, event])`",
+    ),
 }
 """What to write in place of data that other estimators take."""
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from sparsemodel.interfaces import DataFit, FloatArray
 from sparsemodel.losses import CoxLoss
+from sparsemodel.losses.counts.risk_sets import in_columns, survival
 from sparsemodel.sklearn._base import Data, GivenK, SparseLinearModel, scoring_weights
 from sparsemodel.sklearn._chosen import ChosenK
 from sparsemodel.sklearn._docs import PARAMETERS_COX, cross_validated, estimator
@@ -33,7 +34,7 @@ class _Cox(SparseLinearModel):
 
     def _weights(self, y: Any, c: FloatArray) -> FloatArray:
         c = super()._weights(y, c)
-        if not np.any(c[np.asarray(y)[:, 1] > 0.0] > 0.0):
+        if not np.any(c[survival(in_columns(np.asarray(y, dtype=np.float64))).event] > 0.0):
             said = "No sample with a positive sample_weight has an event"
             if isinstance(self, ChosenK):
                 said += (
@@ -68,8 +69,9 @@ class _Cox(SparseLinearModel):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The features.
-        y : array-like of shape (n_samples, 2) or (n_samples, 3)
-            Times, events and perhaps strata, as in ``fit``; pairs are of one stratum.
+        y : array-like of shape (n_samples, 2), (n_samples, 3) or (n_samples, 4)
+            Times, events and perhaps strata, as in ``fit``; pairs are of one stratum, and with
+            delayed entry at risk together.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples; a pair has the product of theirs.
 
@@ -85,18 +87,19 @@ class _Cox(SparseLinearModel):
 
 
 def _in_columns(y: Any) -> Any:
-    """Return times and events of a structured array in two columns; what has columns as it is."""
+    """Return times and events of a structured array in columns; what has columns as it is."""
     fields = getattr(getattr(y, "dtype", None), "fields", None)
     if not fields:
         return y
     events = [name for name, (kind, *_) in fields.items() if kind == np.bool_]
-    if len(fields) != 2 or len(events) != 1:
+    if len(fields) not in (2, 3) or len(events) != 1:
         raise ValueError(
             "y, a structured array, must have two fields, truth values for the events and numbers "
-            f"for the times, not {', '.join(fields)}; or give two columns, time and event."
+            "for the times, or three, with the start before the stop, not "
+            f"{', '.join(fields)}; or give columns: time and event, or start, stop and event."
         )
-    (time,) = (name for name in fields if name != events[0])
-    return np.column_stack([y[time], y[events[0]]])
+    times = [name for name in fields if name != events[0]]
+    return np.column_stack([y[name] for name in (*times, events[0])])
 
 
 def concordance(risk: FloatArray, y: FloatArray, weights: Any = None) -> float:
@@ -108,14 +111,16 @@ def concordance(risk: FloatArray, y: FloatArray, weights: Any = None) -> float:
     >>> concordance(np.array([3.0, 1.0, 2.0]), np.array([[1.0, 1.0], [2.0, 1.0], [3.0, 0.0]]))
     0.6666666666666666
     """
-    time, event = y[:, 0], y[:, 1] == 1.0
-    stratum = y[:, 2] if y.shape[1] > 2 else np.zeros(time.size)
+    time, event, strata, entry = survival(y)
+    stratum = np.zeros(time.size) if strata is None else strata
     c = np.ones(time.size) if weights is None else np.asarray(weights, dtype=np.float64)
     right = total = 0.0
     for i in np.flatnonzero(event):
         # At one time, who had no event yet outlived who had.
         later = (time > time[i]) | ((time == time[i]) & ~event)
         later &= stratum == stratum[i]
+        if entry is not None:
+            later &= entry < time[i]  # who had not entered was not there to be outlived
         pairs = c[i] * c[later]
         total += float(pairs.sum())
         right += float(pairs @ (0.5 + 0.5 * np.sign(risk[i] - risk[later])))
@@ -130,7 +135,8 @@ class SparseCoxRegression(_Cox, GivenK):
     ``F`` is minus the mean logarithm of the partial likelihood of times and events ``y``: two
     columns, the time, and 1 for an event or 0 for the end of observation; a third column numbers
     the strata, which have baseline hazards of their own; or a structured array of an event and a
-    time, as scikit-survival has them. There is no intercept: the baseline hazard absorbs it.
+    time, as scikit-survival has them. With delayed entry the columns are start, stop and event,
+    and optionally strata. There is no intercept: the baseline hazard absorbs it.
 
     Parameters
     ----------

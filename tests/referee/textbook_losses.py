@@ -220,7 +220,9 @@ def of_weights(loss: DataFit, y: Long, weights: Long) -> Any:
     """
     if type(loss) is not CoxLoss:
         return long(0.0)
-    return np.sum(weights * (y[:, 1] == 1)) * np.log(np.sum(weights) / len(weights))
+    return np.sum(weights * (y[:, int(y.shape[1] == 4) + 1] == 1)) * np.log(
+        np.sum(weights) / len(weights)
+    )
 
 
 def each(loss: DataFit, u: Long, y: Long, c: Long) -> Long:
@@ -280,11 +282,15 @@ def _cox_parts(loss: Any, y: Long, weights: Long) -> Iterator[tuple[int, Any, Lo
     Efron every event of a tie has the mean of as many logarithms, in which the hazards of the tie
     count less and less.
     """
-    time, event = y[:, 0], (y[:, 1] == 1) & (weights > 0)
-    stratum = y[:, 2] if y.shape[1] > 2 else 0 * time
+    # Four columns are start, stop, event and stratum; otherwise there is no start.
+    late = y.shape[1] == 4
+    time, event = y[:, int(late)], (y[:, 1 + int(late)] == 1) & (weights > 0)
+    start = y[:, 0] if late else time - 1
+    stratum = y[:, -1] if y.shape[1] > 2 else 0 * time
     shares = weights * len(weights) / weights.sum()
     for i in np.flatnonzero(event):
         at_risk = (time >= time[i]) & (stratum == stratum[i]) & (shares > 0)
+        at_risk &= (start < time[i]) | (not late)
         tied = at_risk & event & (time == time[i])
         d = int(tied.sum()) if loss.ties == "efron" else 1
         for gone in range(d):

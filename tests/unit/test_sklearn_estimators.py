@@ -209,6 +209,35 @@ def test_constraints_that_do_not_fit_say_so(given: dict[str, object], words: str
         SparseLinearRegression(k=1, **given).fit(X, U)
 
 
+def test_delayed_entry() -> None:
+    """Those with long times are seen only late: only comparisons while both are there count."""
+    time = 1.0 + RNG.exponential(np.exp(-1.5 * U))
+    start = np.where(np.arange(N) % 2, 0.5, 0.9) * time * RNG.uniform(size=N)
+    event = np.arange(N) % 5 > 0
+    y = np.column_stack([start, time, event])
+    model = SparseCoxRegression(k=2, ridge=1e-2, plain_ridge=True).fit(X, y)
+    w = sm.Variable(P)
+    weights = np.full(N, 1.0 / N)
+    goal = sm.cox_loss(X @ w, y, weights=weights, reduction="sum") + sm.ridge(w, 1e-2)
+    value = sm.Problem(sm.minimize(goal), sm.card(w) <= 2).solve().value
+    assert model.objective_ == pytest.approx(value, rel=1e-9)
+    np.testing.assert_array_equal(model.get_support(indices=True), np.flatnonzero(w.value))
+    fields = np.array(list(zip(event, start, time, strict=True)), "?,f8,f8")
+    np.testing.assert_array_equal(clone(model).fit(X, fields).coef_, model.coef_)
+    risk, right, total = model.predict(X), 0.0, 0.0
+    for i in np.flatnonzero(event):
+        for j in range(N):
+            if start[j] < time[i] < time[j]:
+                total += 1.0
+                right += float(risk[i] > risk[j])
+    assert model.score(X, y) == pytest.approx(right / total)
+    assert SparseCoxRegressionCV([0, 1, 2], ridges=1e-2, cv=3).fit(X, y).k_ == 2
+    with pytest.raises(sm.DataError, match="row 1 starts at 9 and stops at"):
+        model.fit(
+            X, np.column_stack([np.where(np.arange(N) == 1, 9.0, start), time.clip(0, 8), event])
+        )
+
+
 def test_concordance_counts_pairs() -> None:
     rng = np.random.default_rng(0)
     risk = rng.integers(0, 4, 25).astype(float)

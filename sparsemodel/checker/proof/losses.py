@@ -47,7 +47,8 @@ gamma_inverse_loss | amounts | | y u - log(u), from 1e-9/y on, a parabola below
 inverse_gaussian_loss | amounts | | y u/2 - sqrt(u), from 1e-12/y^2 on, a parabola below
 multinomial_loss | classes | | log sum_j exp(u_j) - u_y
 cox_loss | times | | event * (log(sum_j c_j exp(u_j) n / sum c over t_j >= t) - u), y: times t, \
-events and perhaps strata, with sums of their own; ties as in the parameters
+events and perhaps strata, with sums of their own; of four columns start, stop t, event, stratum \
+only those with start_j < t_i <= t_j are summed; ties as in the parameters
 """
 _FIELDS = [[part.strip() for part in row.split("|", 3)] for row in _TABLE[1:-1].split("\n")]
 _ROWS = {name: fields for name, *fields in _FIELDS}
@@ -275,28 +276,33 @@ class Cox(Loss):
     """Whether the events of one time are a tie, whose own hazards count less and less."""
 
     def __post_init__(self) -> None:
-        self.event = (self.y[:, 1] > 0.0) & (self.c > 0.0)
+        n, columns = len(self.y), self.y.T
+        late = len(columns) == 4
+        self.start = columns[0] if late else np.full(n, -np.inf)
+        self.time, self.happened = columns[late], columns[1 + late]
+        self.strata = columns[2 + late] if len(columns) > 2 else np.zeros(n)
+        self.event = (self.happened > 0.0) & (self.c > 0.0)
         self.weight = np.where(self.c > 0.0, self.c, 1.0)
 
     def _rates(self, u: Any) -> tuple[Any, Any, float]:
         """Return what every observation has of the hazards, the mean logarithms of the sums of
         hazards of its time, and a bound on the relative errors of hazards and their sums.
         """
-        y, n, reach = self.y, u.size, float(np.ptp(u))
+        n, reach = u.size, float(np.ptp(u))
         if not reach <= 300.0:
             raise NotImplementedError("predictions more than 300 apart, whose hazards underflow")
         r = self.c * (n / np.sum(self.c)) * np.exp(u - u.max())
-        strata = y[:, 2] if y.shape[1] > 2 else np.zeros(n)
         hazards, logs = np.empty(n), np.empty(n)
-        for stratum in np.unique(strata):
-            rows = np.flatnonzero(strata == stratum)
-            rows = rows[np.lexsort((self.event[rows], -y[rows, 0]))]
-            hazards[rows], logs[rows] = self._stratum(r[rows], rows)
+        for stratum in np.unique(self.strata):
+            rows = np.flatnonzero(self.strata == stratum)
+            rows = rows[np.lexsort((self.event[rows], -self.time[rows]))]
+            late = self.y.shape[1] == 4
+            hazards[rows], logs[rows] = (self._late if late else self._stratum)(r[rows], rows)
         return hazards, logs + u.max(), (8 * n + 64 + 4.0 * reach) * UNIT
 
     def _stratum(self, r: Any, rows: Any) -> tuple[Any, Any]:
         """Return hazards and logarithms of one stratum, by descending time with events last."""
-        c, event, time = self.c[rows], self.event[rows], self.y[rows, 0]
+        c, event, time = self.c[rows], self.event[rows], self.time[rows]
         new = np.append(True, time[1:] != time[:-1])
         starts, g = np.flatnonzero(new), np.cumsum(new) - 1
         count = np.add.reduceat(event.astype(np.intp), starts)
@@ -311,14 +317,28 @@ class Cox(Loss):
         later = np.append(np.cumsum(whole[::-1])[::-1], 0.0)
         return r * np.where(event, later[g + 1] + own[g], later[g]), logs[g]
 
+    def _late(self, r: Any, rows: Any) -> tuple[Any, Any]:
+        """Return the same where observations enter late: the definition, one time after another."""
+        c, event, time, start = (v[rows] for v in (self.c, self.event, self.time, self.start))
+        hazards, logs = np.zeros(rows.size), np.zeros(rows.size)
+        for t in np.unique(time[event]):
+            here, tied = (start < t) & (t <= time), event & (time == t)
+            d = int(tied.sum()) if self.efron else 1
+            for gone in np.arange(d) / d:
+                counted = np.where(here, r * np.where(tied, 1.0 - gone, 1.0), 0.0)
+                total = counted.sum()
+                hazards += counted / total * (c[tied].sum() / d)
+                logs[tied] += np.log(total) / d
+        return hazards, logs
+
     def slope(self, u: Any) -> Any:
         """Return the derivative over the weight."""
-        return np.where(self.c > 0.0, self._rates(u)[0] / self.weight - self.y[:, 1], 0.0)
+        return np.where(self.c > 0.0, self._rates(u)[0] / self.weight - self.happened, 0.0)
 
     def slope_error(self, u: Any) -> Any:
         """Return the errors of hazards, which may cancel with the events."""
         hazards, _, error = self._rates(u)
-        rad = 2.0 * error * hazards / self.weight + 4.0 * UNIT * self.y[:, 1]
+        rad = 2.0 * error * hazards / self.weight + 4.0 * UNIT * self.happened
         return np.where(self.c > 0.0, up(rad), 0.0)
 
     def value(self, u: Ball) -> Ball:
@@ -326,7 +346,7 @@ class Cox(Loss):
         _, logs, error = self._rates(u.mid)
         size = np.abs(logs) + 2.0 * np.abs(u.mid).max()
         rad = 2.0 * u.rad.max() + 2.0 * error + curves.LIBRARY * size
-        return Ball(self.y[:, 1] * (logs - u.mid), up(self.y[:, 1] * rad))
+        return Ball(self.happened * (logs - u.mid), up(self.happened * rad))
 
     def point(self, values: Any, exact: bool) -> tuple[Ball, Any]:
         """Return the dual point that is the gradient at ``values``, and its conjugate at most.
@@ -337,7 +357,8 @@ class Cox(Loss):
             a = Ball(self.slope(values), self.slope_error(values))
             return a, high(a * values - self.value(Ball(values)))
         some, n = self.event, self.c.size
-        at = np.unique(self.y[:, ::2], axis=0, return_inverse=True)[1].ravel()
+        both = np.column_stack([self.time, self.strata])
+        at = np.unique(both, axis=0, return_inverse=True)[1].ravel()
         deaths, count = np.bincount(at, self.c * some)[at], np.bincount(at, some)[at]
         logs = np.log(np.where(some, deaths * (n / np.sum(self.c)), 1.0))
         if self.efron:  # the mean of log(1 - l/d)
@@ -351,11 +372,14 @@ class Cox(Loss):
 def cox_of(parameters: dict[str, Any], y: Any, c: Any) -> Cox:
     """Return the Cox loss for targets and weights."""
     ties = parameters.get("ties", "breslow")
-    fits = y.ndim == 2 and y.shape[1] in (2, 3) and y.shape[:1] == c.shape and np.sum(c) > 0.0
+    fits = y.ndim == 2 and y.shape[1] in (2, 3, 4) and y.shape[:1] == c.shape and np.sum(c) > 0.0
     fits = fits and ties in ("breslow", "efron")
     require(fits, "the target must hold times, events and perhaps strata; ties have two ways")
-    fits = np.all(np.isfinite(y)) and np.all((y[:, 1] == 0.0) | (y[:, 1] == 1.0))
+    late = y.shape[1] == 4
+    events = y[:, 1 + late]
+    fits = np.all(np.isfinite(y)) and np.all((events == 0.0) | (events == 1.0))
     require(fits, "the target must hold finite times, and 1 or 0 for events")
+    require(not late or np.all(y[:, 0] < y[:, 1]), "observations must start before they stop")
     ends = np.full(c.shape, np.inf)
     return Cox("cox_loss", -ends, ends, y, c, ties == "efron")
 

@@ -17,7 +17,14 @@ from sparsemodel.interfaces import (
     TwiceDifferentiable,
 )
 from sparsemodel.interfaces.numeric import described, is_one_of
-from sparsemodel.losses.counts.risk_sets import LOGS, PLAIN, RiskSets, risk_sets
+from sparsemodel.losses.counts.risk_sets import (
+    LOGS,
+    PLAIN,
+    RiskSets,
+    in_columns,
+    risk_sets,
+    survival,
+)
 from sparsemodel.losses.parts import first_bad
 
 _SAFE_RANGE = 500.0
@@ -44,6 +51,12 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
     baseline hazard, and only its own observations are at risk together. An intercept changes
     nothing and must be left out.
 
+    For delayed entry (left truncation) and covariates that change with time the columns are
+    ``np.column_stack([start, stop, event])``, optionally with strata as a fourth: in the place of
+    :math:`t_j \ge t` those are at risk of whom :math:`s_j < t \le t_j`, as in ``Surv(start, stop,
+    event)`` of R. Three columns are read so if the third holds 0 and 1 alone and the second does
+    not.
+
     Equal weights give the textbook formula times the weight: the sum, or the mean over all
     observations, censored ones included. The weights inside the logarithm are scaled to mean one,
     so that ``F`` is proportional to ``c``. After Breslow a weight of 2 acts as two equal
@@ -59,7 +72,7 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
       :math:`\hat s` are the events' summed weights before and after scaling, after Efron with
       :math:`\bar c \log(d! / d^d)` added; approached when each time's events have all the risk.
     * Value and gradient cost O(n log n) (a sort by time), a Hessian product O(n log n) and O(n)
-      for every further direction.
+      for every further direction, with delayed entry O(n log n).
 
     Parameters
     ----------
@@ -72,7 +85,8 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
     Cox, *Regression models and life-tables*, JRSS B 34 (1972); Breslow, *Covariance analysis of
     censored survival data*, Biometrics 30 (1974); Efron, *The efficiency of Cox's likelihood
     function for censored data*, JASA 72 (1977), with the weights of Therneau and Grambsch,
-    *Modeling Survival Data* (2000), section 3.3.
+    *Modeling Survival Data* (2000), section 3.3; with delayed entry Andersen and Gill, *Cox's
+    regression model for counting processes*, Annals of Statistics 10 (1982).
 
     Examples
     --------
@@ -138,7 +152,7 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
         # Logarithms of sums over risk sets go through up to n steps, each rounded in units of the
         # logarithms; slopes are differences of what such logarithms are exponentiated to.
         value, gradient = self.total(u, y, c), self.gradient(u, y, c)
-        events, logs = c * y[:, 1], np.abs(np.log(c[c > 0.0]))
+        events, logs = c * survival(y).event, np.abs(np.log(c[c > 0.0]))
         reach = float(np.ptp(u)) if u.size else 0.0
         reach += 4.0 * float(logs.max(initial=0.0)) + 2.0 * np.log(u.size + 1.0)
         steps = (1.0 + 0.25 * u.size) * (1.0 + reach)
@@ -154,50 +168,54 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
         return float(np.dot(deaths, scaled) + np.dot(risk.mass, np.log(risk.share)))
 
     def check_target(self, y: FloatArray, where: str) -> FloatArray:
-        if y.ndim != 2 or y.shape[1] not in (2, 3):
+        if y.ndim != 2 or y.shape[1] not in (2, 3, 4):
             raise DataError(
                 f"{where}: {self.name} needs two columns, time and event "
-                "(np.column_stack([time, event])), and optionally a third with strata; "
+                "(np.column_stack([time, event])), and optionally a third with strata; or for "
+                "delayed entry start, stop and event, and optionally strata; "
                 f"got an array of shape {y.shape}."
             )
-        time, event = y[:, 0], y[:, 1]
+        y = in_columns(y)
+        time, _, _, entry = survival(y)
+        column, event = (1, y[:, 1]) if entry is None else (2, y[:, 2])
         bad = (event != 0.0) & (event != 1.0)
-        if np.any(bad) and _delayed(y):
-            raise DataError(
-                f"{where}: three columns are time, event and stratum, and these look like start, "
-                "stop and event. Delayed entry (left truncation) is not understood: "
-                "np.column_stack([stop, event]) counts everybody as at risk from the beginning. "
-                "The same likelihood is that of sm.poisson_loss on one row for each observation "
-                "and event time in start < t <= stop, with a constant that is not counted for "
-                "each event time."
-            )
         if np.any(bad):
-            swapped = bool(np.all((time == 0.0) | (time == 1.0)))
+            swapped = y.shape[1] < 4 and bool(np.all((time == 0.0) | (time == 1.0)))
             hint = "; the columns seem to be swapped" if swapped else ""
             raise DataError(
-                f"{where}: {self.name} needs 1 (event) or 0 (censored) in the second column, "
+                f"{where}: {self.name} needs 1 (event) or 0 (censored) in the "
+                f"{('second', 'third')[column - 1]} column of "
+                f"{('time, event and strata', 'start, stop, event and strata')[column - 1]}, "
                 f"found {first_bad(bad, event)}{hint}."
             )
         if np.any(time < 0.0):
             raise DataError(
-                f"{where}: {self.name} needs times >= 0 in the first column, "
-                f"found {first_bad(time < 0.0, time)}."
+                f"{where}: {self.name} needs times >= 0 in the "
+                f"{('first', 'second')[column - 1]} column, found {first_bad(time < 0.0, time)}."
+            )
+        if entry is not None and np.any(entry >= time):
+            row = int(np.flatnonzero(entry >= time)[0])
+            raise DataError(
+                f"{where}: {self.name} takes three columns of which the last is 0 or 1 as start, "
+                f"stop and event, at risk when start < t <= stop, but row {row} starts at "
+                f"{entry[row]:g} and stops at {time[row]:g}. Drop rows without time at risk, or "
+                "give the columns in this order."
             )
         if not np.any(event):
             raise DataError(
                 f"{where}: {self.name} needs at least one event, but all observations are "
-                "censored (the second column is 0 everywhere)."
+                f"censored (the {('second', 'third')[column - 1]} column is 0 everywhere)."
             )
         return y
 
     def constant_of(self, y: FloatArray, c: FloatArray) -> float:
         # Risk sets count c by its mean; a weight of two is two observations in them.
-        return float(c @ y[:, 1]) * float(np.log(np.mean(c)))
+        return float(c @ survival(y).event) * float(np.log(np.mean(c)))
 
     def sample_size(self, y: FloatArray, copies: FloatArray) -> float:
         """Return the number of events, which is what penalties count (Volinsky and Raftery,
         Biometrics 2000)."""
-        return float(copies @ y[:, 1])
+        return float(copies @ survival(y).event)
 
     def minus_twice_log(
         self, mean: float, y: FloatArray, precision: FloatArray, copies: FloatArray
@@ -214,27 +232,21 @@ class CoxLoss(TwiceDifferentiable, Likelihood, CvxModelled, DataFit):
         chosen = np.zeros((y.shape[0], risk.of_part.size))
         mine = risk.at[:, None] == risk.of_part
         chosen[risk.order[risk.events]] = mine / mine.sum(axis=1, keepdims=True)
-        return chosen @ _cvxpy_logs(cp, u, risk) - cp.multiply(y[:, 1], u)
+        return chosen @ _cvxpy_logs(cp, u, risk) - cp.multiply(survival(y).event, u)
 
     def cvxpy_total(self, cp: Any, u: Any, y: FloatArray, c: FloatArray) -> Any:
         risk = self._risk(y, c)
-        return risk.mass @ _cvxpy_logs(cp, u, risk) - (c * y[:, 1]) @ u
+        return risk.mass @ _cvxpy_logs(cp, u, risk) - (c * survival(y).event) @ u
 
     def _risk(self, y: FloatArray, c: FloatArray) -> RiskSets:
         return risk_sets(y, c, efron=self.ties == "efron")
 
 
-def _delayed(y: FloatArray) -> bool:
-    """Return whether columns seem to be start, stop and event."""
-    three = y.shape[1] == 3 and bool(np.all(y[:, 0] <= y[:, 1]))
-    return three and bool(np.all((y[:, 2] == 0.0) | (y[:, 2] == 1.0)))
-
-
 def _cvxpy_logs(cp: Any, u: Any, risk: RiskSets) -> Any:
     """Return the logarithm of the sum of hazards of each part."""
     logs = []
-    for part, (start, full) in enumerate(zip(risk.start, risk.full, strict=True)):
-        members, own = np.arange(start, full + 1), risk.events[risk.at == risk.of_part[part]]
+    for part, at in enumerate(risk.of_part):
+        members, own = risk.members(part), risk.events[risk.at == at]
         shift = risk.log_weights
         if risk.efron:
             members, shift = np.append(members, own), shift.copy()

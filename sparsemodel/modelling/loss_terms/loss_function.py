@@ -148,7 +148,7 @@ _TARGETS = {
     "order is +1).",
     TargetKind.CLASSES: "Classes 0, 1, ..., m-1, or strings, which are numbered in sorted order.",
     TargetKind.TIMES: "Shape ``(n, 2)``: times, and 1 for an event or 0 for censoring; or "
-    "``(n, 3)``, with strata.",
+    "``(n, 3)``, with strata; or start, stop and event (and strata) for delayed entry.",
 }
 _RESIDUAL = "; left out where the prediction is a residual, ``A @ w - b``"
 _PREDICTION = """\
