@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, final
 
 from sparsemodel.arguments import rejects_unknown_arguments
@@ -38,7 +39,8 @@ def minimize(objective: Any) -> Minimize:
     ----------
     objective
         Terms added up, each times a positive number. A linear term is an affine expression that is
-        one number: ``loss - mu @ w``.
+        one number: ``loss - mu @ w``. Under linear or norm constraints a count alone,
+        ``sm.card(w)``, is minimised too, and ``0`` asks for any point that satisfies all of them.
 
     Returns
     -------
@@ -63,6 +65,8 @@ def minimize(objective: Any) -> Minimize:
         objective = objective.as_terms()
     if isinstance(objective, AffineLike):
         objective = linear_term(objective)
+    if isinstance(objective, numbers.Real) and not isinstance(objective, bool):
+        return Minimize(Objective((), float(objective)))  # any point within the constraints
     if not isinstance(objective, ObjectiveLike):
         raise ModelError(
             f"minimize takes a sum of losses and ridges, not {type(objective).__name__}. "

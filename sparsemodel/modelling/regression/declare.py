@@ -181,18 +181,12 @@ _UNDERSTOOD = (
 
 
 def _refuse(objective: Objective, constraints: tuple[Constraint, ...]) -> None:
-    """Refuse objectives without a loss of which zero is the minimum."""
+    """Refuse objectives without a loss where nothing but bounds keeps points from zero."""
     kinds = {type(term) for term in objective.terms}
-    rows = any(isinstance(c, (LinearConstraint, NormConstraint)) for c in constraints)
-    if LossTerm in kinds or (Ridge in kinds and rows):  # a ridge has a least norm to find
+    if LossTerm in kinds or any(
+        isinstance(c, (LinearConstraint, NormConstraint)) for c in constraints
+    ):
         return
-    if rows:
-        raise ModelError(
-            "The objective has no loss and no ridge, and every point within the constraints is as "
-            "good as any other with as many nonzeros. Ask for the one of the least norm, "
-            "sm.minimize(sm.ridge(w, 1.0)) beside sm.card(w) <= k (CVXPY: cp.sum_squares(w)); the "
-            "fewest nonzeros are the least k for which that is feasible."
-        )
     raise ModelError(
         "The objective has no loss. Write, for example, "
         "sm.minimize(sm.squared_loss(A @ w, b) + sm.ridge(w, 1e-2)). For the fewest features "

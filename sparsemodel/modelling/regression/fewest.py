@@ -69,7 +69,7 @@ class Fewest:
         of fewer nonzeros say it.
         """
         units = problem.form.cardinality.units + problem.form.cardinality.forced_units
-        enough, best, few = units, cast("Any", None), {}
+        enough, best, few = units, cast("Any", None), dict[int, Any]()
 
         def tried(k: int) -> bool:
             nonlocal enough, best
@@ -79,6 +79,7 @@ class Fewest:
             except InfeasibleError:
                 if k == units:
                     raise
+                few[k] = None
                 return False
             self._scale = found.value if k == 0 else self._scale
             if self.within(found.value):
@@ -118,7 +119,14 @@ class Fewest:
         try:
             while k > 0:
                 self.k.value = k - 1
-                loss = unless_interrupted(problem.solve()).value
+                try:
+                    loss = unless_interrupted(problem.solve()).value
+                except InfeasibleError:  # which is proved: what is certified is the loss with k
+                    self.k.value = k
+                    unless_interrupted(problem.solve())
+                    proved = f"no point has fewer than {k} nonzeros; certified is the loss"
+                    best = replace(best, notes=(*best.notes, proved))
+                    return problem.certify(), replace(best, lower=LowerBound(float(k), True))
                 excess = (loss - self._most()) / max(abs(loss), 1e-300)
                 certificate = ask(problem, float(np.clip(0.9 * excess, 1e-9, 0.5)))
                 found = problem.solution
@@ -136,13 +144,13 @@ class Fewest:
         return replace(found, value=float(k), lower=least, notes=(*found.notes, note))
 
 
-def _needed(allowed: float, enough: int, few: list[tuple[int, Any]]) -> FoundBound:
+def _needed(allowed: float, enough: int, few: list[tuple[int, Any | None]]) -> FoundBound:
     """Return how many nonzeros it takes at least, and whether ``enough`` are as few as that.
 
     ``few`` are the solutions with fewer, the most nonzeros first: where the lower bound on the loss
-    of one is above what is allowed, it takes one more.
+    of one is above what is allowed, or no point is feasible (None), it takes one more.
     """
-    needed = next((k + 1 for k, found in few if found.bound > allowed), 0)
+    needed = next((k + 1 for k, found in few if found is None or found.bound > allowed), 0)
     return FoundBound(float(needed), needed >= enough)
 
 
@@ -162,7 +170,7 @@ def fewest_of(objective: Objective, constraints: tuple[Constraint, ...]) -> Fewe
     first = [*(c for c in norms if not c.bare), *norms][:1]
     limits = [*limits, *first][: max(len(limits), 1)]
     if not limits:
-        return None  # there is no loss, which is said elsewhere
+        return None  # a count under linear constraints, or no loss, which is said elsewhere
     if len(limits) > 1:
         raise ModelError("One loss is bounded where the number of nonzeros is minimised, not two.")
     if objective.constant or any(np.ndim(c.gamma) or c.gamma != 1.0 for c in counts):
