@@ -232,9 +232,10 @@ def _by_label(problem: Problem, values: Any) -> Values:
 
 def _parts(problem: Problem, x: Any) -> Values:
     """Return the variables at a point of the canonical form."""
-    whole = x.ndim == 1 and x.size == sum(v.size for v in problem.variables)
+    all_of_it = x.size == sum(v.size for v in problem.variables)
+    whole = all_of_it and x.ndim == 1
     folded = any(v.symmetric for v in problem.variables)
-    if folded or (whole and getattr(problem.layout, "changes", None)):  # the layout's coordinates
+    if folded or (all_of_it and getattr(problem.layout, "changes", None)):  # the layout's coordinates
         return {id(v): p for v, p in zip(problem.variables, problem.layout.split(x), strict=True)}
     outputs = x.shape[1:]
     values, start = {}, 0

@@ -228,7 +228,8 @@ def chosen(part: Counted, values: Values) -> Any:
     if not part.plain:  # found from other coordinates, with their rounding
         found = evaluate(part.expression, values)
         nonzero = np.abs(found.value) > found.size.max(initial=0.0) * 1e-9
-        nonzero = nonzero.ravel()
+        rows = len(part.expression.value_shape()) == 2
+        nonzero = nonzero.any(axis=1) if rows else nonzero.ravel()
         groups = np.arange(nonzero.size) if part.groups is None else part.groups
         return np.array([nonzero[groups == label].any() for label in np.unique(groups)])
     x = entries_of(part.expression.pieces[0], values)

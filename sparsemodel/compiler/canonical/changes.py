@@ -223,6 +223,10 @@ class _Rewriting:
     def _change(self, variable: int) -> Change | None:
         return self.declaration.changes.get(variable)
 
+    def _columns(self, variable: int) -> tuple[int, ...]:
+        """Return the shape of a row of a matrix whose rows are coordinates; () for one number."""
+        return () if self.declaration.entries else self.declaration.variables[variable].shape[1:]
+
     def _blocks(self, blocks: tuple[Block, ...], n: int) -> tuple[tuple[Block, ...], FloatArray]:
         """Return blocks in new coordinates, and the constant that they add to each row."""
         out, constant = [], np.zeros(n)
@@ -266,7 +270,7 @@ class _Rewriting:
             return spec, (line,) if np.any(s) else ()
         blocks, constant = self._blocks((Block(spec.variable, rows, None),), rows.size)
         offset = constant if np.any(constant) else None
-        zero = np.zeros(rows.size)
+        zero = np.zeros((rows.size, *self._columns(spec.variable)))
         return None, (LossSpec(SquaredLoss(), blocks, offset, zero, weight.copy(), "sum"),)
 
     def bound(self, spec: BoundSpec) -> BoundSpec | LinearSpec:
@@ -279,6 +283,13 @@ class _Rewriting:
         if change.back is None:
             s = change.shift[rows]
             return BoundSpec(spec.variable, rows, low + s, high + s)
+        if self._columns(spec.variable):
+            label = self.declaration.variables[spec.variable].label
+            raise ModelError(
+                f"Bounds on {label} beside card({change.label}, axis=1) are not understood: "
+                f"{label} is found by what is counted. Put a ridge into the objective in their "
+                "place."
+            )
         lower, upper = (np.broadcast_to(end, rows.shape).astype(float) for end in (low, high))
         return self.linear(LinearSpec((Block(spec.variable, rows, None),), lower, upper))
 

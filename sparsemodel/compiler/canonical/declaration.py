@@ -211,6 +211,8 @@ class Change:
 
     def value(self, z: FloatArray) -> FloatArray:
         """Return the variable: single entries, and entries that are equal, without rounding."""
+        if z.ndim == 2:
+            return np.stack([self.value(column) for column in z.T], axis=1)
         moved = z - self.shift
         if self.back is None:
             return moved
@@ -228,6 +230,8 @@ class Change:
     def coordinates(self, v: FloatArray) -> FloatArray:
         """Return the coordinates of a value; what is zero up to rounding is zero."""
         z = np.asarray(v, dtype=np.float64)
+        if z.ndim == 2:
+            return np.stack([self.coordinates(column) for column in z.T], axis=1)
         if isinstance(self.back, StepsDesign):
             z = self.back.inverse(z)
         elif self.forward is not None:

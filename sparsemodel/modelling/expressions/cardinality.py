@@ -391,15 +391,25 @@ def _counted(expression: Any, groups: Any, axis: int | None) -> Counted:
 def _of_expression(affine: Affine, groups: Any, axis: int | None) -> Counted:
     """Return what is counted of an expression such as ``D @ w - c``: its entries."""
     shape, piece = affine.value_shape(), affine.pieces[0]
-    if axis is not None:
+    rows = axis == 1 and len(shape) == 2
+    if rows and (affine.offset is not None or not all(one.bare for one in affine.pieces)):
+        raise ModelError(
+            f"card({affine}, axis=1) is not understood; rows are counted of a matrix variable and "
+            "of differences of its rows, sm.card(sm.diff(W), axis=1)."
+        )
+    if axis is not None and not rows:
         raise ModelError(f"card({affine}) counts entries; axis=1 is for a matrix variable itself.")
     if not shape:
         raise ModelError(f"{affine} is a single number; there is nothing to count.")
+    if rows:
+        labels = None if groups is None else group_codes(groups, shape, whole=False)
+        return Counted(affine, labels)
     if len(shape) == 2:
         if len(affine.pieces) > 1 or not piece.bare:
             raise ModelError(
-                f"card({affine}) of a matrix expression is not understood; count W minus a "
-                "constant, or its columns, sm.card(D @ W[:, j])."
+                f"card({affine}) of a matrix expression is not understood; count its rows, "
+                "sm.card(sm.diff(W), axis=1), W minus a constant, or columns, "
+                "sm.card(D @ W[:, j])."
             )
         if isinstance(affine.offset, Quantity):
             raise ModelError(f"card({affine}): the constant beside a matrix takes no parameter.")

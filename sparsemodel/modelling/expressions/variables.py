@@ -289,22 +289,23 @@ class Slice(AffineLike):
 
 def _no_sequence(expression: Any) -> ModelError:
     return ModelError(
-        f"diff takes a vector variable or a slice of one, not {expression}. Differences of "
-        "differences are sm.diff(w, 2), those of `A @ w` `np.diff(A, axis=0) @ w`, of a column "
-        "of a matrix sm.diff(W[:, j])."
+        f"diff takes a variable or a slice of one, not {expression}. Differences of differences "
+        "are sm.diff(w, 2), those of `A @ w` `np.diff(A, axis=0) @ w`."
     )
 
 
 @rejects_unknown_arguments
 def diff(expression: Any, order: int = 1) -> Affine:
-    """Return the differences of neighbouring entries of a vector variable, or of a slice of one.
+    """Return the differences of neighbouring entries (rows, of a matrix) of a variable.
 
-    Those of order 1 are ``w[i + 1] - w[i]``; higher orders repeat this.
+    Those of order 1 are ``w[i + 1] - w[i]``; higher orders repeat this. Rows of a matrix that
+    differ from the one before are counted by ``sm.card(sm.diff(W), axis=1)``, as change points of
+    several sequences together.
 
     Parameters
     ----------
     expression
-        A vector variable of more than ``order`` entries, or a slice of one.
+        A variable of more than ``order`` entries (rows), or a slice of one.
     order
         The order of the differences: 1 for jumps, 2 for changes of slope, ...
 
@@ -316,7 +317,7 @@ def diff(expression: Any, order: int = 1) -> Affine:
     Raises
     ------
     ModelError
-        When ``expression`` is not a vector variable or a slice of one, or has too few entries.
+        When ``expression`` is not a variable or a slice of one, or has too few entries.
 
     Examples
     --------
@@ -331,7 +332,7 @@ def diff(expression: Any, order: int = 1) -> Affine:
     if affine is None or len(affine.pieces) != 1 or affine.offset is not None:
         raise _no_sequence(expression)
     piece, count = affine.pieces[0], affine.pieces[0].row_count - order
-    if not piece.bare or len(piece.shape) != 1:
+    if not piece.bare or not piece.shape:
         raise _no_sequence(expression)
     if count < 1:
         raise ModelError(f"diff of order {order} needs more entries than {piece.row_count}.")

@@ -170,7 +170,8 @@ class Compiled(CompiledProblem):
         plain = replace(self.layout, changes={})  # coefficients are those of the variables
         v = plain.join(self.layout.split(x))
         named: dict[str, float | FloatArray] = {
-            plain.name(j): float(v[j]) for j in np.flatnonzero(v).tolist()
+            plain.name(j): float(v[j]) if v.ndim == 1 else v[j].copy()
+            for j in np.flatnonzero(v.reshape(len(v), -1).any(axis=1)).tolist()
         }
         return found._replace(coefficients=named)
 

@@ -83,7 +83,15 @@ class CoordinateMap:
             if offset is not None:
                 offset = np.broadcast_to(np.asarray(offset, dtype=np.float64), shape).ravel()
             images.append(Image(self.blocks(one.pieces, shape), offset, str(one)))
-        size = int(np.prod(self._variables[number].shape))
+        shape = self._variables[number].shape
+        if any(len(one.value_shape()) == 2 for one in expressions) and self.entries:
+            raise ModelError(
+                f"card({expressions[0]}, axis=1) stands beside what is about single entries or "
+                "columns of the matrix: a limit on them, a linear constraint, or a target of its "
+                "own. Keep one of the two, or count the differences of each column, "
+                "`[sm.card(sm.diff(W[:, j])) <= k for j in range(m)]`."
+            )
+        size = int(np.prod(shape)) if self.entries else shape[0]
         return expressions, *change_of(images, size)
 
     def counts_expressions(self, piece: Piece) -> bool:
