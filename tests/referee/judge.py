@@ -235,7 +235,8 @@ def _parts(problem: Problem, x: Any) -> Values:
     all_of_it = x.size == sum(v.size for v in problem.variables)
     whole = all_of_it and x.ndim == 1
     folded = any(v.symmetric for v in problem.variables)
-    if folded or (all_of_it and getattr(problem.layout, "changes", None)):  # the layout's coordinates
+    changes = getattr(problem.layout, "changes", None)
+    if folded or (all_of_it and changes):  # the layout's coordinates
         return {id(v): p for v, p in zip(problem.variables, problem.layout.split(x), strict=True)}
     outputs = x.shape[1:]
     values, start = {}, 0

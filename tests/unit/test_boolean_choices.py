@@ -131,3 +131,16 @@ def test_other_terms_of_booleans_are_refused(paid):
     goal = cp.Minimize(cp.sum_squares(A @ w - B) + paid(z))
     with pytest.raises(sm.ModelError, match="Bound both ends of w"):
         sm.Problem(goal, [cp.abs(w) <= M * z, cp.sum(z) <= K])
+
+
+def test_the_constraint_on_a_boolean_that_is_not_understood_is_named() -> None:
+    x, z, other = cp.Variable(6), cp.Variable(6, boolean=True), cp.Variable(6, boolean=True)
+    goal = cp.Minimize(cp.sum_squares(x - 1.0))
+    held = [x <= z, x >= 0.05 * z]
+    with pytest.raises(sm.ModelError, match=r"3\.0 <= Sum.* have a least size: hold the entries"):
+        sm.Problem(goal, [*held, cp.sum(z) >= 3])
+    sides = [x <= z, x >= -other, z + other <= 1]
+    with pytest.raises(sm.ModelError, match=r"two booleans.* write w = u - v with u, v >= 0"):
+        sm.Problem(goal, sides)
+    with pytest.raises(sm.ModelError, match=r"constraint .*== .* not understood\. Bound both ends"):
+        sm.Problem(goal, [x == z, cp.sum(z) <= 2])

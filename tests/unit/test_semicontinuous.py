@@ -235,3 +235,9 @@ def test_a_hinge_that_is_zero_has_a_certificate_that_the_checker_accepts(tmp_pat
     path = certificate.save(tmp_path / "c.json")
     np.savez(tmp_path / "d.npz", A=A, y=y)
     assert main([str(path), str(tmp_path / "d.npz")]) == 0
+
+
+def test_sizes_of_trades_say_what_to_write() -> None:
+    w = sm.Variable(4, name="w")
+    with pytest.raises(sm.ModelError, match=r"w = w0 \+ u - v: `A @ u - A @ v \+ A @ w0`"):
+        sm.semicontinuous(w - 0.25, 0.05, 0.5)

@@ -107,7 +107,9 @@ def semicontinuous(expression: Any, lower: Any, upper: Any = np.inf) -> Semicont
     if not plain or len(affine.value_shape()) != 1:
         raise ModelError(
             f"semicontinuous takes a vector variable or a slice of one, not {expression!r}. Of a "
-            "matrix take columns, `sm.semicontinuous(W[:, j], 0.05)`."
+            "matrix take columns, `sm.semicontinuous(W[:, j], 0.05)`. For sizes of w - w0 write "
+            "w = w0 + u - v: `A @ u - A @ v + A @ w0` in the loss, semicontinuous(u, 0.05) and "
+            "semicontinuous(v, 0.05), and `sm.card(u[[j]]) + sm.card(v[[j]]) <= 1` for each j."
         )
     shape = affine.value_shape()
     for end in (lower, upper):

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from sparsemodel.interfaces import FloatArray
+from sparsemodel.interfaces import FloatArray, ModelError
 from sparsemodel.losses.residuals.linear import LinearLoss
 from sparsemodel.modelling.expressions.affine import Affine
 from sparsemodel.modelling.expressions.cardinality import card, chosen
@@ -17,7 +17,8 @@ from sparsemodel.modelling.expressions.foreign import is_cvxpy, value_of
 from sparsemodel.modelling.expressions.objective_terms import LossTerm, Objective
 from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.variables import Variable
-from sparsemodel.modelling.from_cvxpy.affine_expressions import affine_of, kind_of, proxy_of
+from sparsemodel.modelling.from_cvxpy.affine_expressions import affine_of, kind_of, proxy_of, shown
+from sparsemodel.modelling.from_cvxpy.goals import BOOLEANS
 
 Row: TypeAlias = tuple[FloatArray, float]
 """``c @ z <= most``."""
@@ -51,8 +52,42 @@ def choices_of(objective: Objective, given: Iterable[Any]) -> Choices:
         if z.attributes["boolean"]
     }
     for z in booleans.values():
-        found = _read(z, found) or found
+        read = _read(z, found)
+        if read is None:
+            _refuse(z, found)
+        found = read or found
     return found
+
+
+def _refuse(z: Any, here: Choices) -> None:
+    """Name the first constraint on ``z`` that is not understood, if it is one alone."""
+    mine = [c for c in here.constraints if is_cvxpy(c) and any(v is z for v in c.variables())]
+    sized = False
+    for item in sorted(mine, key=lambda c: -len(c.variables())):  # what z marks comes first
+        known, hint = kind_of(item) in ("Inequality", "Equality") and len(item.args) == 2, ""
+        if known and len(item.variables()) > 1:
+            link = None if kind_of(item) == "Equality" else _link(*item.args, z)
+            known = link is not None
+            sized = sized or (link is not None and "least" in link[1])
+            if any(v.attributes["boolean"] and v is not z for v in item.variables()):
+                hint = (
+                    "It has two booleans, and each is read by itself. For positions of both signs "
+                    "write w = u - v with u, v >= 0, a boolean for each of them."
+                )
+        elif known:
+            rows = _rows(item, proxy_of(z))
+            known = rows is not None and _limits(proxy_of(z), rows, closed=not sized) is not None
+            if not known and sized and rows is not None:
+                hint = (
+                    "At least so many is understood where entries may be as small as one likes, "
+                    "and here they have a least size: hold the entries that are to be in, "
+                    "`w[0] >= 0.05`, or leave the least size out."
+                )
+        if not known:
+            raise ModelError(
+                f"The constraint {shown(item)} on the boolean variable {z.name()} is not "
+                f"understood. {hint or BOOLEANS}"
+            )
 
 
 def _read(z: Any, here: Choices) -> Choices | None:

@@ -30,15 +30,18 @@ _HARMLESS = {"nonneg", "pos", "nonpos", "neg", "bounds", "symmetric", "PSD"}
 positive definite matrix is all that log_det allows."""
 
 
+BOOLEANS = (
+    "Bound both ends of w by it, `cp.abs(w) <= M * z` (or `w <= M * z` together with "
+    "`w >= -M * z`, `w >= 0` or `w >= m * z`). Otherwise z may only appear in limits, budgets "
+    "and costs (`cp.sum(z) <= k`, `cp.sum(z[rows]) <= 1`, `costs @ z <= budget`, "
+    "`cp.sum(z[rows]) >= 1` together with one limit on all, `costs @ z` in the objective) and "
+    "in hierarchies (`z[i] <= z[j]`, `z[i] <= z[j] + z[l]`). For one z for several entries "
+    "write a group, `sm.card(w, groups=labels) <= k`, without z."
+)
+"""What constraints on boolean variables may say."""
+
 _INSTEAD = {
-    "boolean": (
-        "Bound both ends of w by it, `cp.abs(w) <= M * z` (or `w <= M * z` together with "
-        "`w >= -M * z`, `w >= 0` or `w >= m * z`). Otherwise z may only appear in limits, budgets "
-        "and costs (`cp.sum(z) <= k`, `cp.sum(z[rows]) <= 1`, `costs @ z <= budget`, "
-        "`cp.sum(z[rows]) >= 1` together with one limit on all, `costs @ z` in the objective) and "
-        "in hierarchies (`z[i] <= z[j]`, `z[i] <= z[j] + z[l]`). For one z for several entries "
-        "write a group, `sm.card(w, groups=labels) <= k`, without z."
-    ),
+    "boolean": BOOLEANS,
     "integer": ("The values of variables are real numbers here; round them, or solve with CVXPY."),
     "complex": (
         "Write real and imaginary part as two columns of a real variable of shape (p, 2) and count "
