@@ -201,12 +201,12 @@ class RiskSets:
     def of(cls, y: FloatArray, c: FloatArray, *, efron: bool) -> RiskSets:
         """Return the risk sets of a target (:func:`survival`)."""
         given = survival(y)
-        several = given.stratum is not None
+        strata = given.stratum
         happened = given.event & (c > 0.0)
-        keys = (happened, -given.time, *([given.stratum] if several else []))
-        order = np.lexsort(keys) if efron or several else np.argsort(-given.time)
+        keys: tuple[Any, ...] = (happened, -given.time) + (() if strata is None else (strata,))
+        order = np.lexsort(keys) if efron or len(keys) > 2 else np.argsort(-given.time)
         border, new = (np.ones(order.size, dtype=bool) for _ in range(2))
-        border[1:] = np.diff(given.stratum[order]) != 0.0 if given.stratum is not None else False
+        border[1:] = False if strata is None else np.diff(strata[order]) != 0.0
         new[1:] = border[1:] | (np.diff(given.time[order]) != 0.0)
         time, ends = np.cumsum(new) - 1, np.append(np.flatnonzero(new)[1:], order.size) - 1
         begins = np.flatnonzero(border)

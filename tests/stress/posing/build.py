@@ -262,9 +262,9 @@ def _target(recipe: Recipe, array: FloatArray, rng: np.random.Generator) -> Any:
         time = np.abs(u) if kind != "planted" else np.round(4.0 * np.abs(u))
         event = rng.random(n) < (0.0 if kind == "zero" else 0.6)
         if kind == "planted" and rng.random() < 0.5:
-            # Observations enter late: start, stop and event.
+            # Observations enter late: start, stop, event and stratum.
             start = np.floor(rng.random(n) * time)
-            return np.column_stack([start, time + 1.0, event])
+            return np.column_stack([start, time + 1.0, event, np.zeros(n)])
         return np.column_stack([time, event])
     scaled = u * recipe.target_scale
     if loss == "tweedie":
