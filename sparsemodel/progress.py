@@ -160,10 +160,15 @@ def counted(items: Collection[T], what: str) -> Iterator[T]:
         yield from items
         return
     number = 0
-    line.note(lambda: f"{what} {number} of {len(items)}", what)
+
+    def step() -> str:
+        return f"{what} {number} of {len(items)}"
+
+    line.note(step, what)
     try:
         for item in items:
             number += 1
+            line.note(step, what)
             yield item
     finally:
         line.forget(what)

@@ -147,6 +147,8 @@ class RunOptions:
     """The seed that each stage gets."""
     time_limit: float | None = None
     """Seconds for all stages together."""
+    is_one_of_several: bool = False
+    """Whether other solves follow in that time: then it is a limit, and not there to be used."""
     max_iter: int | None = None
     """Iteration limit of each stage, in place of the backend's own."""
     callback: Callback | None = None

@@ -158,7 +158,7 @@ class Problem(Declaration):
                 return self._solve(began, backend, start, options, effort, verbose, reductions)
 
             def least_loss(each: Problem) -> Solution:
-                here = replace(options, time_limit=limit.limit)
+                here = replace(options, time_limit=limit.limit, is_one_of_several=True)
                 return each._solve(
                     began, backend, start, here, effort, verbose, reductions, fitting=True
                 )

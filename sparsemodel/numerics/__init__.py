@@ -1,9 +1,10 @@
 """Shared kernels, public to backend authors. Depends on the interfaces alone."""
 
 from sparsemodel.interfaces.numeric import rowwise
-from sparsemodel.numerics.along_k.beam import SupportBeam, found_beside, found_elsewhere
-from sparsemodel.numerics.along_k.forward_backward import forward_backward_path
-from sparsemodel.numerics.along_k.supports import SupportsAlongK, searched_along
+from sparsemodel.numerics.along_k.curved import CurvedPart, dense_rows, has_curvatures
+from sparsemodel.numerics.along_k.points import PointsAlongK, has_sweep
+from sparsemodel.numerics.along_k.squares import SquaredSums, has_squares
+from sparsemodel.numerics.along_k.whitened import Quadratic, Whitened
 from sparsemodel.numerics.curvatures.batches import Batch, batch_count, drawn_block, epoch
 from sparsemodel.numerics.curvatures.curvature import cheap_columns, full_diagonal, hessian_columns
 from sparsemodel.numerics.curvatures.power import restricted_smoothness
@@ -26,20 +27,14 @@ from sparsemodel.numerics.duality import (
     weighted,
 )
 from sparsemodel.numerics.exchange.greedy import LAYERS, GreedySupport
-from sparsemodel.numerics.exchange.models import quadratic_of
 from sparsemodel.numerics.exchange.quadratic_swaps import QuadraticSwaps, Swap
-from sparsemodel.numerics.exchange.quadratics.abreast import NEGLIGIBLE
-from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
-from sparsemodel.numerics.exchange.quadratics.rounds import Rounds
-from sparsemodel.numerics.exchange.quadratics.search import ExchangeSearch
 from sparsemodel.numerics.exchange.removal import removal_costs, separation
-from sparsemodel.numerics.exchange.support_factor import SupportFactor, exactly_priced
+from sparsemodel.numerics.exchange.support_factor import SupportFactor
 from sparsemodel.numerics.exchange.swaps import (
     first_improvement,
     insertions,
     removal_order,
 )
-from sparsemodel.numerics.exchange.trials import ExchangeTrials
 from sparsemodel.numerics.minimisers.dispatch import minimise_restricted
 from sparsemodel.numerics.minimisers.feasible import feasible_start, inside, satisfied
 from sparsemodel.numerics.minimisers.newton import (
@@ -54,10 +49,10 @@ from sparsemodel.numerics.objectives.regression import (
 )
 from sparsemodel.numerics.objectives.ridged import RidgedObjective
 from sparsemodel.numerics.objectives.validity import (
-    many_rows,
     observations,
     unexplained,
 )
+from sparsemodel.numerics.search.search import NEGLIGIBLE, SupportSearch
 from sparsemodel.numerics.support.projection import project, pruned, relaxed_budget
 from sparsemodel.numerics.support.segments import (
     as_sequence,
@@ -83,21 +78,21 @@ __all__ = [
     "LAYERS",
     "NEGLIGIBLE",
     "Batch",
+    "CurvedPart",
     "Dual",
-    "ExchangeSearch",
-    "ExchangeTrials",
-    "Exchanges",
     "GreedySupport",
+    "PointsAlongK",
+    "Quadratic",
     "QuadraticSwaps",
     "RegressionObjective",
     "RidgedObjective",
-    "Rounds",
-    "SupportBeam",
+    "SquaredSums",
     "SupportFactor",
-    "SupportsAlongK",
+    "SupportSearch",
     "Swap",
     "Threshold",
     "Units",
+    "Whitened",
     "armijo_step",
     "as_sequence",
     "batch_count",
@@ -109,24 +104,23 @@ __all__ = [
     "constant_step",
     "correlations",
     "costs_of_segments",
+    "dense_rows",
     "drawn_block",
     "dual_value",
     "epoch",
-    "exactly_priced",
     "expansion",
     "feasible_start",
     "first_improvement",
-    "forward_backward_path",
-    "found_beside",
-    "found_elsewhere",
     "full_diagonal",
     "gradient_scores",
+    "has_curvatures",
+    "has_squares",
+    "has_sweep",
     "hessian_columns",
     "insertion_scores",
     "insertions",
     "inside",
     "is_of_segments",
-    "many_rows",
     "margins",
     "mean_curvature",
     "minimise_on_support",
@@ -139,7 +133,6 @@ __all__ = [
     "project",
     "project_dual",
     "pruned",
-    "quadratic_of",
     "relative_change",
     "relaxed_budget",
     "removal_costs",
@@ -147,7 +140,6 @@ __all__ = [
     "restricted_smoothness",
     "rowwise",
     "satisfied",
-    "searched_along",
     "select",
     "select_scores",
     "separation",

@@ -98,7 +98,7 @@ def cross_validate(
         for column, one in enumerate(counted(observed, "ridge") if observed[1:] else observed):
             try:
                 with sharing(left):
-                    points, _, ended, _ = one.solutions(kept, ks[: reached[-1]], here)
+                    points, _, ended = one.solutions(kept, ks[: reached[-1]], here)
             except KeyboardInterrupt:
                 if row < 2:
                     raise

@@ -44,8 +44,6 @@ class PathResult(NamedTuple):
     """What they cost, in passes over the data."""
     stop: Stop = Stop.CONVERGED
     """Why the path ends where it does: a time limit or Ctrl-C may have ended it early."""
-    agreed: frozenset[int] = frozenset()
-    """Values of ``k`` of which no search is expected to find a better point."""
 
     def uninterrupted(self) -> PathResult:
         """Return the path itself; Ctrl-C is passed on to callers that follow many paths."""

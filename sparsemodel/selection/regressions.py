@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
@@ -20,13 +20,16 @@ from sparsemodel.interfaces import (
     ModelError,
     Point,
     SparseRegression,
+    Stop,
     TargetKind,
     Term,
 )
 from sparsemodel.losses.counts.risk_sets import survival
 from sparsemodel.numerics import RegressionObjective, margins
+from sparsemodel.numerics.budget import budget
 from sparsemodel.selection.criteria import Candidate, Criterion, carried, criterion_function
 from sparsemodel.selection.folds import Observed
+from sparsemodel.selection.parts import Parts, parts_of
 from sparsemodel.selection.path import PathPoint, PathResult, Search, sizes_to_follow, with_prices
 from sparsemodel.selection.searched_path import limited_path
 from sparsemodel.selection.solve_path import solve_path
@@ -98,6 +101,8 @@ class RegressionObservations(Observed):
     def solutions(self, kept: Sequence[BoolArray], ks: Sequence[int], how: Search) -> PathResult:
         masks = self._masks(kept)
         part = on_observations(self._form, masks)
+        if how.backend is None and self._along is None and (parts := self._parts()) is not None:
+            return _swept(parts, part, ks)
         key = b"".join(mask.tobytes() for mask in masks)
         if self._store.get("kept", (b"", {}))[0] != key:
             self._store["kept"] = (key, {})
@@ -107,6 +112,12 @@ class RegressionObservations(Observed):
         facts = Facts(part, known)
         found = solve_path(part, reduce_form(part, facts), facts, sizes_to_follow(ks, part), how)
         return with_prices(found, part.sparsity, ks).uninterrupted()
+
+    def _parts(self) -> Parts | None:
+        """Return the problem on parts of its observations, the same for all ridges."""
+        if "parts" not in self._store:
+            self._store["parts"] = parts_of(self._form)
+        return cast("Parts | None", self._store["parts"])
 
     def held_out_losses(
         self, kept: Sequence[BoolArray], points: Sequence[PathPoint]
@@ -152,6 +163,28 @@ class RegressionObservations(Observed):
         masks = repeat(kept[0]) if self._together else iter(kept)
         every = np.ones(1, dtype=bool)
         return [next(masks) if _observed(term) else every for term in self._form.terms]
+
+
+def _swept(parts: Parts, form: SparseRegression, ks: Sequence[int]) -> PathResult:
+    """Return the path of a part, with its ridge; the first point alone where time is up."""
+    late, forced = budget().over(), form.sparsity.forced_units
+    ks = ks[:1] if late else ks
+    weights = [term.weights for term in form.terms]
+    most = min(max(ks) - forced, form.sparsity.units)
+    found = parts.along_k(weights, form.ridge, most)
+    if budget().interrupted:
+        raise KeyboardInterrupt
+    objective = RegressionObjective(form)
+    points = []
+    for k in ks:
+        size = min(k - forced, most)
+        if size >= len(found):
+            late = True
+            break
+        x = found[size]
+        points.append(PathPoint(k, x, objective.point_from(x).value))
+    passes = float(form.sparsity.size)
+    return PathResult(points, passes, Stop.TIME_LIMIT if late else Stop.CONVERGED)
 
 
 def on_observations(form: SparseRegression, kept: Sequence[BoolArray]) -> SparseRegression:

@@ -187,13 +187,13 @@ class _Searches(Generic[F]):
         self._compares = how.backend is None
         self._backend = backend_for(Role.COMPARISON, form) if self._compares else how.backend
         self._begun: set[tuple[int, bytes]] = set()
-        self._agreed: frozenset[int] = frozenset()
+        self._exhausted: frozenset[int] = frozenset()  # sizes of which all supports were tried
         self.passes = 0.0
         self.stop = Stop.CONVERGED
 
     def final(self, k: int) -> bool:
         """Return whether nothing is left to search with ``k`` units."""
-        return k in self._agreed and not self.ended
+        return k in self._exhausted and not self.ended
 
     @property
     def ended(self) -> bool:
@@ -209,7 +209,7 @@ class _Searches(Generic[F]):
         effort = self._effort if effort is None else effort
         backend = self._backend
         if start is None and self._compares and all_tried(form, effort):
-            backend, self._agreed = None, self._agreed | {k}
+            backend, self._exhausted = None, self._exhausted | {k}
         plan = make_plan(form, reduced, self._facts(form), backend, effort=effort)
         if start is not None:
             self._begun.add((k, _support(start)))
@@ -226,17 +226,13 @@ class _Searches(Generic[F]):
     def onwards(self, grown: PathResult, *, descended: bool) -> list[PathPoint]:
         """Return the points, each searched further from itself or from the one before it.
 
-        Without a backend each ``k`` that is not agreed is also searched alone, as a solve does it.
+        Without a backend each ``k`` is also searched alone, as a solve does it.
         """
         out: list[PathPoint] = []
-        self._agreed = grown.agreed
         for point in counted(grown.points, "size"):
             best = point
             if out and out[-1].value < point.value:
                 best = replace(out[-1], k=point.k)
-            elif point.k in self._agreed:
-                out.append(point)
-                continue
             tried = [best]
             if self._backend is None and point.k > 0 and not self.ended:
                 tried.append(self.found(point.k, None))
@@ -275,7 +271,7 @@ class _Searches(Generic[F]):
     def _retried(self, points: list[PathPoint], place: int, start: FloatArray) -> bool:
         """Search again from ``start``, keep what is better, and return whether it is."""
         here = points[place]
-        if here.k in self._agreed or (here.k, _support(start)) in self._begun:
+        if here.k in self._exhausted or (here.k, _support(start)) in self._begun:
             return False
         trial = self.found(here.k, start, "low")
         if not _improves(trial, here):

@@ -1,4 +1,4 @@
-"""Paths of regressions: grown along k, then each point searched as a solve for that k is."""
+"""Paths of regressions: a sweep along k, then each size searched on, its neighbours as starts."""
 
 from __future__ import annotations
 
@@ -6,37 +6,49 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
+import numpy as np
+
+from sparsemodel.compiler.adapters.paths_along_k import along_k, swept_points
+from sparsemodel.compiler.adapters.smoothing import smoothable
 from sparsemodel.compiler.choice.all_supports import all_tried
 from sparsemodel.compiler.choice.dispatch import backend_for
 from sparsemodel.compiler.choice.effort import checked_effort
 from sparsemodel.compiler.facts.analysis import Facts
 from sparsemodel.compiler.reductions.base import Reduced
 from sparsemodel.compiler.services import objective_of, restricted_of
-from sparsemodel.interfaces import Role, SparseRegression
-from sparsemodel.registry import backend_class
-from sparsemodel.selection.path import PathPoint, PathResult, Search
-from sparsemodel.selection.regression_path import (
-    grown_path,
-    searched_by_models,
-    searched_together,
+from sparsemodel.interfaces import (
+    InfeasibleError,
+    Point,
+    Role,
+    SparseRegression,
+    Stop,
+    UnsupportedProblemError,
 )
-from sparsemodel.selection.searched_path import LITTLE, searched_path
+from sparsemodel.numerics import RegressionObjective, feasible_start
+from sparsemodel.numerics.budget import budget
+from sparsemodel.numerics.minimisers.unboundedness import check_attained
+from sparsemodel.registry import backend_class
+from sparsemodel.selection.parts import BEYOND
+from sparsemodel.selection.path import PathPoint, PathResult, Search
+from sparsemodel.selection.searched_path import searched_path
 
-_ALONE = 2
-"""Sizes for each ``k`` that is asked for, above which these are also searched alone though all
-sizes were searched together: that takes about as long."""
-_BRIEF = 0.1
-"""Share of its patience with which ``exchange`` follows a path of a loss with kinks, or beside
-constraints: of 12 points of the first 4 were 1 to 45 % higher without; 13 of 30 paths of the second
-were above solves, as what is grown from no feasible point need not grow at all."""
-_BESIDE = 100_000
-"""Prices of exchanges at a time (``k p``) up to which it does, beside constraints without kinks."""
+_EVERY = 5
+"""Sizes for each ``k`` that is asked for, up to which a sweep goes through all of them."""
+_PATIENCE = {"low": 0.0, "medium": 1.0, "high": 4.0}
+"""Patience of each effort."""
+_BRIEF, _LITTLE = 0.1, 10_000
+"""Patience with a size of a path of a loss with kinks, or beside constraints, in units of that of a
+solve, and prices of exchanges at a time (``k p``) up to which its sizes are searched at all with
+medium effort: a search for one takes as long as the whole sweep."""
 
 
 def solve_path(
     form: SparseRegression, reduced: Reduced, facts: Facts, ks: Sequence[int], how: Search
 ) -> PathResult:
     """Return a solution for every ``k`` (sorted), and the passes over the data that they cost.
+
+    The objective never rises with ``k``. When time is up, or on Ctrl-C, the path ends at the last
+    ``k`` that was reached; before the first of them it is a point with fewer units.
 
     Parameters
     ----------
@@ -45,47 +57,40 @@ def solve_path(
 
     Raises
     ------
-    UnsupportedProblemError, InfeasibleError
-        As :func:`~sparsemodel.selection.regression_path.grown_path`.
+    UnsupportedProblemError
+        For losses with neither second derivatives nor smooth approximations.
+    InfeasibleError
+        When no point with as few units as the smallest ``k`` was found feasible.
     """
     if how.backend is not None:
         free = replace(form, sparsity=replace(form.sparsity, price=0.0))
         return searched_path(free, ks, lambda _: facts, how)
     effort = checked_effort(how.effort)
     small = cast("SparseRegression", reduced.form)
-    together = searched_together(small, ks)
-    if together or len(how.near) < len(ks) or searched_by_models(small, ks, how):
-        found = grown_path(reduced, ks, how, together=together)
-    else:
-        found = _moved(how.near, reduced)
-    known: frozenset[int] = frozenset()
-    if not together:
-        found, known = _tried(small, reduced, facts, found, how)
-    if together and effort != "high":
-        if effort == "low" or _ALONE * len(ks) >= max(ks):
-            return found
-        how = replace(how, sweeps=0)
-    slow = form.region is not None or not form.traits.has_hessian
-    smooth_beside = form.region is not None and form.traits.has_hessian
-    little = max(ks) * form.sparsity.units <= (_BESIDE if smooth_beside else LITTLE)
-    descended = little and effort == ("medium" if slow else "low")
-    finish = backend_for(Role.FINISH, reduced.form) if descended else None
-    if finish is not None:  # perturbations take long
-        how = replace(how, backend=backend_class(finish)().with_patience(_BRIEF if slow else 0.0))
-    elif effort == "low" or (slow and effort == "medium"):
-        return found  # a search for one k takes as long as the whole path
-    agreed = known if effort == "high" else found.agreed | known
-    if found.agreed:
-        how = replace(how, sweeps=0)
+    if not smoothable(small):
+        raise UnsupportedProblemError(
+            "A path needs losses that are twice differentiable or have smooth approximations; "
+            "solve for each k with a Parameter instead."
+        )
+    small = replace(small, sparsity=replace(small.sparsity, k=max(ks), price=0.0))
+    found = _followed(small, reduced, ks, how)
+    if effort != "low" and not found.stop.requested:
+        found = _tried(small, reduced, facts, found, how)
+    slow = not small.traits.has_hessian or small.region is not None
+    little = max(ks) * small.sparsity.units <= _LITTLE
+    if not slow or effort == "low" or (effort == "medium" and not little) or found.stop.requested:
+        return found
+    finish = backend_for(Role.FINISH, small) if effort == "medium" else None
+    if finish is not None:
+        how = replace(how, backend=backend_class(finish)().with_patience(_BRIEF))
     carried = [replace(point, x=reduced.carry(point.x)) for point in found.points]
     searched = searched_path(
-        replace(small, sparsity=replace(small.sparsity, price=0.0)),
+        small,
         ks,
         lambda _: facts,
         how,
-        grown=PathResult(carried, found.passes / reduced.shrinkage, found.stop, agreed),
+        grown=PathResult(carried, found.passes / reduced.shrinkage, found.stop),
         gradient=reduced.gradient,
-        descended=together,
     )
     points = [replace(point, x=reduced.restore(point.x)) for point in searched.points]
     return PathResult(points, searched.passes * reduced.shrinkage, searched.stop)
@@ -93,24 +98,23 @@ def solve_path(
 
 def _tried(
     form: SparseRegression, reduced: Reduced, facts: Facts, found: PathResult, how: Search
-) -> tuple[PathResult, frozenset[int]]:
-    """Return a path with the sizes of which a solve tries all supports tried so, and which."""
-    free = replace(form, sparsity=replace(form.sparsity, price=0.0))
+) -> PathResult:
+    """Return a path with the sizes of which a solve tries all supports tried so."""
     effort = checked_effort(how.effort)
     few = [
         replace(point, x=reduced.carry(point.x))
         for point in found.points
-        if point.k > 0 and point.k not in found.agreed
-        if all_tried(free.with_limit(point.k), effort)
+        if point.k > 0 and all_tried(form.with_limit(point.k), effort)
     ]
     if not few:
-        return found, frozenset()
+        return found
+    before = PathResult(few, found.passes / reduced.shrinkage, found.stop)
     tried = searched_path(
-        free,
+        form,
         [point.k for point in few],
         lambda _: facts,
         replace(how, sweeps=0),
-        grown=PathResult(few, found.passes / reduced.shrinkage, found.stop),
+        grown=before,
         gradient=reduced.gradient,
         descended=True,
     )
@@ -121,21 +125,63 @@ def _tried(
         if points and points[-1].value < here.value:
             here = replace(points[-1], k=point.k)
         points.append(here)
-    passes = tried.passes * reduced.shrinkage
-    return found._replace(points=points, passes=passes, stop=tried.stop), frozenset(better)
+    return PathResult(points, tried.passes * reduced.shrinkage, tried.stop)
 
 
-def _moved(near: Sequence[PathPoint], reduced: Reduced) -> PathResult:
-    """Return the supports of another ridge's solutions, minimised on, or that with fewer units."""
-    form = cast("SparseRegression", reduced.form)
-    most = max(point.k for point in near)
-    free = replace(form, sparsity=replace(form.sparsity, k=most, price=0.0))
-    objective, restricted = objective_of(free, reduced.gradient), restricted_of(free)
-    points: list[PathPoint] = []
-    for point in near:
-        start = objective.point_from(reduced.carry(point.x))
-        moved = restricted(objective, start.support, start)
-        here = PathPoint(point.k, reduced.restore(moved.x), moved.value)
-        fewer = replace(points[-1], k=point.k) if points else here
-        points.append(min(fewer, here, key=lambda one: one.value))
-    return PathResult(points, objective.work.passes * reduced.shrinkage)
+def _followed(
+    form: SparseRegression, reduced: Reduced, ks: Sequence[int], how: Search
+) -> PathResult:
+    """Return the points of a sweep, and of searches of its sizes where losses are smooth."""
+    objective, restricted = objective_of(form, reduced.gradient), restricted_of(form)
+    forced, units = form.sparsity.forced_units, form.sparsity.units
+    sizes = [min(k - forced, units) for k in ks]
+    points, stop, is_low = list[Point](), Stop.CONVERGED, how.effort == "low"
+    if not form.traits.has_hessian:
+        points = swept_points(form, objective, restricted, sizes)
+    else:
+        most = min(max(sizes) + BEYOND, units)
+        every = range(1, most + 1) if most <= _EVERY * len(sizes) else ()
+        above = [] if is_low or max(sizes) == units else [max(sizes) + 1]
+        whole = form if not above else replace(form, sparsity=form.sparsity.with_budget(above[0]))
+        if above:
+            objective = objective_of(whole, reduced.gradient, objective.work)
+        path = along_k(
+            whole,
+            objective,
+            restricted,
+            sizes + above,
+            through=every,
+            effort=_PATIENCE[how.effort],
+        )
+        try:
+            path.sweep()
+            if not is_low and not budget().over():
+                path.search([objective.point_from(reduced.carry(one.x)) for one in how.near])
+        except KeyboardInterrupt:
+            if not path.points:
+                raise
+            stop = Stop.INTERRUPTED
+        points = path.points[: len(sizes)]
+    if budget().interrupted:
+        stop = Stop.INTERRUPTED
+    elif stop is Stop.CONVERGED and budget().over():
+        stop = Stop.TIME_LIMIT
+    chosen: list[PathPoint] = []
+    for k, point in zip(ks, points, strict=False):
+        if not np.isfinite(point.value):
+            point = _feasible(form, k, reduced)
+        if not is_low and isinstance(objective, RegressionObjective):
+            check_attained(objective, point)
+        chosen.append(PathPoint(k, reduced.restore(point.x), point.value))
+    return PathResult(chosen, objective.work.passes * reduced.shrinkage, stop)
+
+
+def _feasible(form: SparseRegression, k: int, reduced: Reduced) -> Point:
+    """Return a feasible point with at most ``k`` units, or raise that there is none."""
+    limited = replace(form, sparsity=replace(form.sparsity, k=k))
+    objective = objective_of(limited, reduced.gradient)
+    try:
+        found = feasible_start(objective, restricted_of(limited))
+    except InfeasibleError as error:
+        raise InfeasibleError(f"The path begins at k = {k}: {error}") from error
+    return objective.origin() if found is None else found

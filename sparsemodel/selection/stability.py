@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, NotSolvedError
 from sparsemodel.interfaces.numeric import random_numbers, whole_number
-from sparsemodel.numerics.budget import sharing
+from sparsemodel.numerics.budget import budget
 from sparsemodel.progress import counted
 from sparsemodel.selection.folds import Observed, halves
 from sparsemodel.selection.path import Search
@@ -30,9 +30,10 @@ def selection_frequencies(
     chosen, reached = np.zeros((len(ks), 0)), np.zeros((len(ks), 1))
     drawn = halves(observed, resamples, random_numbers(seed))
     for kept, number in zip(drawn, counted(range(resamples), "half"), strict=True):
+        if number and budget().over():
+            break  # a half is followed whole, or not at all
         try:
-            with sharing(resamples - number):
-                points, _, ended, _ = observed.solutions(kept, ks, how)
+            points, _, ended = observed.solutions(kept, ks, how)
         except KeyboardInterrupt:
             if not reached.any():
                 raise

@@ -6,7 +6,8 @@ import copy
 import inspect
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple, Self
+from functools import cached_property
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from joblib import Parallel, delayed  # type: ignore[import-untyped]
@@ -31,11 +32,13 @@ from sparsemodel.selection.choice import (
     mean_over_folds,
     refused_by_test,
 )
+from sparsemodel.selection.criteria import carried
 from sparsemodel.selection.regressions import fall_towards
 from sparsemodel.selection.weights import Weighting, checked_meaning, independent_terms
 from sparsemodel.sklearn._base import Data, Options
 from sparsemodel.sklearn._declared import (
     Declared,
+    Fold,
     a_number,
     candidates_of,
     predict_linear,
@@ -48,6 +51,10 @@ RIDGES = (1e-3, 0.1, 1.0)
 
 _MOST = 89
 """The largest k that is tried unless others are given."""
+
+_FIRST = 13
+"""The largest k that is tried first, where observations carry as many; others are tried as long as
+the best is in the larger half."""
 
 _NEARBY = 4
 """How many k between the best and its neighbours are tried afterwards."""
@@ -105,18 +112,30 @@ class ChosenK(Options):
 
     def _choose(self, data: Data, scoring: _Scoring) -> None:
         """Keep ``k_``, ``ridge_`` and the scores behind them."""
-        n, units = Weighting.of(data.c, self.weights_are).n, self._declared(data).units
-        ks = candidates_of("ks", self.ks, usual_ks(n, units))
+        self._whole = whole = self._declared(data)
+        parts = [_Part(self, data, whole, *rows) for rows in scoring.folds]
+        scoring = scoring._replace(parts=parts)
+        n, units = Weighting.of(data.c, self.weights_are).n, whole.units
+        candidates = candidates_of("ks", self.ks, usual_ks(n, units))
         self.ridges_ = ridges_of(self.ridges)
-        scores, shares, falls = self._scores(data, scoring, ks)
+        ks = candidates
         if self.ks is None:
+            ks = candidates[: np.searchsorted(candidates, min(_FIRST, carried(n, units))) + 1]
+        scores, shares, falls = self._scores(data, scoring, ks)
+        while self.ks is None:
             best = chosen_cell(-scores, one_standard_error=self.one_standard_error, shares=shares)
-            more = between(ks, best[0])
-            if more.size:
-                found = self._scores(data, scoring, more, beside=ks[ks < more[-1]])[0]
-                order = np.argsort(np.concatenate([ks, more]))
-                ks = np.concatenate([ks, more])[order]
-                scores = np.concatenate([scores, found], axis=1)[:, order]
+            more = candidates[candidates > ks[-1]][:1]
+            if not (more.size and 2 * ks[best[0]] > ks[-1]):
+                more = between(ks, best[0])
+            if not more.size:
+                break
+            is_last = more[-1] < ks[-1]
+            found = self._scores(data, scoring, more, beside=ks[ks < more[-1]])[0]
+            order = np.argsort(np.concatenate([ks, more]))
+            ks = np.concatenate([ks, more])[order]
+            scores = np.concatenate([scores, found], axis=1)[:, order]
+            if is_last:
+                break
         held = HeldOutLosses.of(falls, self._held(data, scoring)) if falls else None
         null = bool(ks[0] == 0)
         place, column = chosen_cell(
@@ -150,17 +169,20 @@ class ChosenK(Options):
         The last from the first ``k``, with weights, for each fold: nothing where that is not known.
         The paths go through the ``k`` of ``beside``, too.
         """
-        along, folds = np.union1d(ks, beside), counted(scoring.folds, "fold")
-        work = (delayed(_fold)(self, data, scoring, ks, along, *parts) for parts in folds)
+        along, folds = np.union1d(ks, beside), counted(scoring.parts, "fold")
+        work = (delayed(_scored)(self, data, scoring, ks, along, part) for part in folds)
         scores, shares, falls = zip(*Parallel(n_jobs=self.n_jobs)(work), strict=True)
         known = [fall for fall in falls if fall is not None]
         return np.array(scores), np.array(shares) / sum(shares), known
 
     def _solved(self, data: Data) -> tuple[Declared, Any]:
         """Solve on all samples as it is done in the folds: along k, and along the ridges."""
-        declared = self._declared(data)
-        path = declared.path(self.ks_, self.ridges_[self.ridges_ <= self.ridge_])
-        return declared, declared.solve(self.k_, self.ridge_, seed=self._seed(), start=path)
+        whole = self._whole
+        del self._whole
+        every = _Part(self, data, whole, np.arange(data.X.shape[0]), None)
+        every.follow(self.ks_[self.ks_ <= self.k_], self.ridges_[self.ridges_ <= self.ridge_])
+        start = every.coefficients(self.k_, self.ridge_)
+        return whole, whole.solve(self.k_, self.ridge_, seed=self._seed(), start=start)
 
     # ---- splitting and routing ---------------------------------------------------------------
 
@@ -211,40 +233,66 @@ class _Scoring(NamedTuple):
     """None for minus the mean loss."""
     params: dict[str, Any]
     folds: list[Any]
+    """The samples to fit on and those that are held out."""
     apart: bool
     """Whether samples are independent, as far as is known: no groups were given."""
+    parts: list[_Part] = []  # noqa: RUF012
+    """The paths of each fold."""
 
 
-def _fold(
-    model: Any,
-    data: Data,
-    scoring: _Scoring,
-    ks: IntArray,
-    along: IntArray,
-    train: Any,
-    test: Any,
+class _Part:
+    """The paths on the samples of one fold, all at once or each ``k`` searched on its own."""
+
+    def __init__(self, model: Any, data: Data, whole: Declared, train: Any, test: Any) -> None:
+        self.train, self.test = train, test
+        self._model, self._data, self._whole = model, data, whole
+        self._declared: Declared | None = None
+
+    @cached_property
+    def _fold(self) -> Fold | None:
+        data = self._data
+        c = self._model._weights(data.y[self.train], data.c[self.train])
+        return self._whole.fold(self.train, c)
+
+    def follow(self, ks: IntArray, ridges: FloatArray) -> None:
+        """Have the solutions for all ``ks`` and ``ridges`` ready."""
+        if self._fold is not None:
+            self._fold.follow(int(ks[-1]), ridges)
+            return
+        self._declared = self._declared or self._model._declared(self._data, self.train)
+        self._path = self._declared.path(ks, ridges)
+
+    def coefficients(self, k: int, ridge: float) -> tuple[FloatArray, Any]:
+        """Return ``(coef, intercept)`` of a solution."""
+        if self._fold is not None:
+            return self._fold.coefficients(k, ridge)
+        return cast("Declared", self._declared).coefficients_at(self._path, k, ridge)
+
+
+def _scored(
+    model: Any, data: Data, scoring: _Scoring, ks: IntArray, along: IntArray, part: _Part
 ) -> tuple[FloatArray, float, tuple[FloatArray, FloatArray] | None]:
     """Return scores of shape (ks, ridges) on the held-out samples, and the samples' share.
 
     Then how fast their losses fall from the first ``k`` towards the others with the largest ridge,
     and their weights: None where that is not known, or samples depend on each other.
     """
+    train, test = part.train, part.test
     share = float(data.c[test].sum())
     if not (data.c[train].sum() > 0.0 and share > 0.0):
         raise ValueError("A fold of the cross-validation holds samples of weight zero only.")
     fitted = copy.copy(model)
-    declared = model._declared(data, train)
     held_out, y, c = data.X[test], data.y[test], data.c[test] / share
     target = model._targets(data.target[test], data.outputs)
     params = {name: _part(value, test, data.X.shape[0]) for name, value in scoring.params.items()}
     scores = np.empty((ks.size, model.ridges_.size))
     loss, reached = model._loss(), list[FloatArray]()
     known = scoring.scorer is None and scoring.apart and isinstance(loss, Loss)
-    path = declared.path(along, model.ridges_)
+    part.follow(along, model.ridges_)
     for column, ridge in enumerate(model.ridges_):
         reached = []
         for row, k in enumerate(ks):
-            found = declared.coefficients_at(path, int(k), float(ridge))
+            found = part.coefficients(int(k), float(ridge))
             if scoring.scorer is None:
                 reached.append(predict_linear(held_out, *found))
                 scores[row, column] = -float(loss.total(reached[-1], target, c))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
 
+from sparsemodel.compiler.canonical.layout import Layout
 from sparsemodel.compiler.choice.effort import checked_effort
 from sparsemodel.designs import as_design
 from sparsemodel.designs.tables.labels import check_names, labels_of
-from sparsemodel.interfaces import FloatArray, IntArray
+from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
 from sparsemodel.interfaces.errors import closest
 from sparsemodel.interfaces.numeric import described, whole_number
 from sparsemodel.modelling import (
@@ -27,6 +28,7 @@ from sparsemodel.modelling.expressions.values import group_codes
 from sparsemodel.modelling.loss_terms import loss_term, ridge
 from sparsemodel.modelling.loss_terms.squared_scales import squared_scales, target_scale
 from sparsemodel.modelling.loss_terms.terms import ridge_weight
+from sparsemodel.selection.parts import Parts, parts_of
 
 
 class Declared:
@@ -38,7 +40,7 @@ class Declared:
         p = X.shape[1]
         names = getattr(model, "feature_names_in_", None)
         shape: Any = p if outputs == 1 else (p, outputs)
-        self._model = model
+        self._model, self._X, self._target = model, X, target
         self._intercept = bool(getattr(model, "fit_intercept", False))
         self._k = Parameter(integer=True, nonneg=True, name="k")
         self._ridge = Parameter(nonneg=True, name="ridge")
@@ -48,10 +50,7 @@ class Declared:
         if self._intercept:
             prediction = prediction + self._c
         loss: Any = loss_term(model._loss(), prediction, target, weights=weights, reduction="sum")
-        scales: Any = 1.0
-        if not model.plain_ridge:
-            scales = squared_scales(X, centred=self._intercept, weights=weights)
-            scales *= target_scale(model._loss(), target, weights, centred=self._intercept)
+        self._scales = scales = self._ridge_scales(X, target, weights)
         counted = _counted(model.always, p, names)
         labels = model.groups
         if labels is not None:
@@ -68,20 +67,30 @@ class Declared:
         ]
         self._goal = minimize(loss + ridge(self._w, self._ridge * scales))
 
+    def _ridge_scales(self, X: Any, target: FloatArray, weights: FloatArray) -> Any:
+        """Return what the ridge of each feature is multiplied by, from some samples alone."""
+        if self._model.plain_ridge:
+            return 1.0
+        scales = squared_scales(X, centred=self._intercept, weights=weights)
+        scales *= target_scale(self._model._loss(), target, weights, centred=self._intercept)
+        return scales
+
     @cached_property
     def problem(self) -> Problem:
         """Return the problem, which is compiled for ``k`` and the ridge when it is first used."""
         return Problem(self._goal, self._constraints)
 
-    def solve(self, k: Any, lam: Any, *, seed: int, start: Path | None = None) -> Any:
-        """Solve for ``k`` and the ridge ``lam``, or finish the solution of a path for them."""
+    def solve(
+        self, k: Any, lam: Any, *, seed: int, start: tuple[FloatArray, Any] | None = None
+    ) -> Any:
+        """Solve for ``k`` and the ridge ``lam``, from coefficients and an intercept if given."""
         # More than there are features is no constraint, which is what a grid of k would mean.
         self._k.value = min(whole_number(k, where="k", minimum=0), self.units)
         self._ridge.value = ridge_weight(lam)
         model = self._model
         return self.problem.solve(
             model.backend,
-            start=None if start is None else self._start(start, int(k), lam),
+            start=None if start is None else self._start(*start),
             effort=checked_effort(model.effort),
             seed=seed,
             time_limit=model.time_limit,
@@ -101,14 +110,57 @@ class Declared:
             time_limit=model.time_limit,
         )
 
+    @property
+    def _compiled(self) -> tuple[SparseRegression, Layout]:
+        """Return the problem's form and where its variables stand."""
+        compiled = self.problem._compiled()
+        return cast("SparseRegression", compiled.form), cast("Layout", compiled.layout)
+
+    @cached_property
+    def _parts(self) -> Parts | None:
+        """Return the problem on parts of its samples, where sweeps along k know it."""
+        self._k.value, self._ridge.value = self.units, 1.0
+        form, layout = self._compiled
+        if self._model.backend is not None or layout.changes or len(form.terms) != 1:
+            return None
+        if form.terms[0].weights.size != self._target.shape[0]:
+            return None
+        return parts_of(form)
+
+    def fold(self, rows: IntArray, weights: FloatArray) -> Fold | None:
+        """Return the problem on some of its samples, everything estimated from them.
+
+        None where each ``k`` has to be searched on its own.
+
+        Parameters
+        ----------
+        weights
+            Of these samples, adding up to one.
+        """
+        if self._parts is None:
+            return None
+        form, layout = self._compiled
+        own = layout.rows(self._variable(layout, self._w))
+        ridge = form.ridge.copy()
+        here = self._ridge_scales(self._X[rows], self._target[rows], weights)
+        ridge[own] *= here / self._scales
+        c = np.zeros(form.terms[0].weights.shape)
+        c[rows] = weights
+        free = layout.rows(self._variable(layout, self._c)) if self._intercept else None
+        return Fold(self._parts, [c], ridge, own, free, self.units)
+
+    @staticmethod
+    def _variable(layout: Any, variable: Variable) -> int:
+        """Return the place of a variable among those of the problem."""
+        return [spec.label for spec in layout.variables].index(variable.name)
+
     def coefficients_at(self, path: Path, k: int, ridge: float) -> tuple[FloatArray, Any]:
         """Return the coefficients of a point of a path, with as many features as there are."""
         reached = path.k[path.k <= min(k, self.units)]  # time may have ended it before
         values = path.at(int(reached[-1] if reached.size else path.k[0]), ridge).values
         return self._shaped(values["coef"], values.get("intercept"))
 
-    def _start(self, path: Path, k: int, ridge: float) -> dict[Variable, Any]:
-        coef, intercept = self.coefficients_at(path, k, ridge)
+    def _start(self, coef: FloatArray, intercept: Any) -> dict[Variable, Any]:
         start: dict[Variable, Any] = {self._w: coef.T}
         return start | {self._c: intercept} if self._intercept else start
 
@@ -121,6 +173,39 @@ class Declared:
         if self._intercept:
             return coef, intercept
         return coef, 0.0 if coef.ndim == 1 else np.zeros(coef.shape[0])
+
+
+class Fold:
+    """The paths of one part of the samples, each followed as far as it was asked for."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        weights: list[FloatArray],
+        ridge: FloatArray,
+        own: IntArray,
+        free: IntArray | None,
+        units: int,
+    ) -> None:
+        self._parts, self._weights, self._ridge = parts, weights, ridge
+        self._own, self._free, self._units = own, free, units
+        self._known: dict[float, FloatArray] = {}
+
+    def follow(self, largest: int, ridges: FloatArray) -> None:
+        """Have the paths ready up to a size, from each of the ridges."""
+        largest = min(largest, self._units)
+        for lam in ridges.tolist():
+            if lam not in self._known or len(self._known[lam]) <= largest:
+                self._known[lam] = self._parts.along_k(self._weights, lam * self._ridge, largest)
+
+    def coefficients(self, k: int, ridge: float) -> tuple[FloatArray, Any]:
+        """Return ``(coef, intercept)``, with one row an output where there are several."""
+        x = self._known[ridge][min(k, self._units)]
+        coef = np.ascontiguousarray(x[self._own].T)
+        if self._free is None:
+            return coef, 0.0 if coef.ndim == 1 else np.zeros(coef.shape[0])
+        level = x[self._free[0]]
+        return coef, float(level) if coef.ndim == 1 else level
 
 
 def _counted(always: Any, p: int, names: Any) -> IntArray:

@@ -59,8 +59,9 @@ _OPTIONS = """\
 
 _CHOICE = """\
     ks : array-like of int, default=None
-        The candidates for ``k``. None takes the Fibonacci numbers from 0 up to half of the samples,
-        the features or 89, and afterwards a few between the neighbours of the best.
+        The candidates for ``k``. None takes the Fibonacci numbers from 0 on, as long as the best is
+        among the larger half of them and up to half of the samples, the features or 89, and
+        afterwards a few between the neighbours of the best.
     ridges : float or array-like of float, default=None
         The candidates for ``ridge``, chosen together with ``k``; None takes 0.001, 0.1 and 1. One
         number keeps it there. Of two the larger is taken unless the mean score with the smaller is

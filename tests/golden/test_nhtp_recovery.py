@@ -15,7 +15,6 @@ from benchmarks.algorithms.instances import (
     run,
 )
 from sparsemodel.interfaces import ModelError
-from sparsemodel.numerics import Rounds
 from sparsemodel_backends.grahtp import GraHTP
 from sparsemodel_backends.nhtp import NHTP
 
@@ -126,12 +125,3 @@ def test_a_support_that_nearly_fits_is_left_for_one_that_fits(m: int, k: int, nu
     w = sm.Variable(256)
     problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, A @ x)), sm.card(w) <= k)
     assert problem.solve("exchange").value < 1e-20
-
-
-def test_a_longer_search_is_so_many_times_as_long_and_no_longer_when_asked_again() -> None:
-    rounds = Rounds(1.0, 10_000)
-    rounds.prolong(5.0)
-    rounds.prolong(5.0)
-    while not rounds.enough:
-        rounds.count([bytes([rounds.done % 200])], better=False)
-    assert rounds.done == 5 * 40

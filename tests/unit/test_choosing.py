@@ -119,7 +119,7 @@ def test_where_rows_are_too_few_to_tell_the_search_has_two_starts(noise: float) 
 
 def test_near_the_limit_of_recovery_another_search_follows() -> None:
     """Instances that NHTP recovers and exchanges alone do not (found by a search over seeds)."""
-    rng = np.random.default_rng((38, 64, 30, 5))
+    rng = np.random.default_rng((13, 64, 30, 5))
     A = rng.standard_normal((64, 256))
     A /= np.linalg.norm(A, axis=0)
     x, w = np.zeros(256), sm.Variable(256)
@@ -301,10 +301,7 @@ def test_effort_and_a_time_limit_change_the_patience_of_the_search() -> None:
     assert limited > efforts["high"]
     hurried = problem.plan(time_limit=3.0, effort="low").stages[-1].backend.options()["effort"]
     assert hurried == efforts["low"]
-    assert (
-        problem.plan("exchange:effort=2", effort="high").outline
-        == "exchange:rounds=2000:effort=8.0"
-    )
+    assert problem.plan("exchange:effort=2", effort="high").outline == "exchange:effort=8.0"
     with pytest.raises(sm.ModelError, match="effort is 'low', 'medium' or 'high', not 'max'"):
         problem.solve(effort="max")  # type: ignore[arg-type]
 
@@ -316,7 +313,7 @@ def test_little_effort_is_one_descent_where_the_loss_has_kinks() -> None:
     problem = sm.Problem(
         sm.minimize(sm.hinge_loss(A @ w, labels) + sm.ridge(w, 0.1)), sm.card(w) <= 3
     )
-    assert problem.plan(effort="low").outline == "exchange:rounds=0"
+    assert problem.plan(effort="low").outline == "exchange:effort=0.0"
     assert problem.plan().outline == "diht:max_iter=50 > exchange"
     quick, usual = problem.solve(effort="low"), problem.solve()
     assert usual.value <= quick.value * (1.0 + 1e-9) <= 1.1 * usual.value

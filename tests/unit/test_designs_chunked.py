@@ -20,7 +20,7 @@ from sparsemodel.designs import ChunkedDesign, DenseDesign, TransformedDesign, a
 from sparsemodel.interfaces import Access, DataTypeError
 from sparsemodel.interfaces.design import RestrictedDesign
 from sparsemodel.numerics import RegressionObjective
-from sparsemodel.numerics.exchange.hessian_rows import HessianRows
+from sparsemodel.numerics.search.hessian_rows import HessianRows
 from sparsemodel.testing.designs import EXACT, run_design_suite
 from sparsemodel.testing.laws.design_laws import Tolerance
 
@@ -314,7 +314,7 @@ def test_files_are_searched_from_a_sample_without_perturbations(tmp_path, rng, m
     goal = sm.minimize(sm.logistic_loss(sm.as_design(file) @ w, b) + sm.ridge(w, 0.01))
     monkeypatch.setattr(openings, "TOO_LONG", 1e-6)
     problem = sm.Problem(goal, sm.card(w) <= 2)
-    assert problem.plan().outline == "exchange:rounds=0"
+    assert problem.plan().outline == "exchange:effort=0.0"
     assert problem.solve().support.tolist() == [2, 5]
     assert problem.solution.readings <= 9
 

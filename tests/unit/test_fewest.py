@@ -34,8 +34,9 @@ def test_an_exact_fit_of_few_observations_ends():
     problem = sm.Problem(sm.minimize(sm.card(w)), sm.squared_loss(x @ w, y) <= 0.0)
     solution = problem.solve(time_limit=20)
     assert solution.status != "stopped early"
-    assert np.count_nonzero(w.value) == solution.value == 12
-    assert np.linalg.norm(x @ w.value - y) <= 1e-10
+    assert np.count_nonzero(w.value) == solution.value <= 12
+    # A loss of 1e-14 of that without features is taken for zero: with squares, 1e-7 of residuals.
+    assert np.linalg.norm(x @ w.value - y) <= 1e-7 * np.linalg.norm(y)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])

@@ -21,9 +21,9 @@ from sparsemodel.numerics import (
     minimise_on_support,
     minimise_restricted,
 )
-from sparsemodel.numerics.along_k.beam import SupportBeam
 from sparsemodel.numerics.budget import budget, ending_by, without_deadline
 from sparsemodel.numerics.minimisers.boxed import _OnSupport
+from sparsemodel.numerics.search.descents import Descents
 from sparsemodel.selection import cross_validation, precision_matrices
 from sparsemodel.selection.path import PathResult
 from sparsemodel.selection.regressions import RegressionObservations
@@ -90,11 +90,11 @@ def test_a_path_that_ends_early_keeps_the_points_that_are_done(
             raise KeyboardInterrupt
         clock.now += 100.0
 
-    monkeypatch.setattr(SupportBeam, "grow", _after(5, SupportBeam.grow, end))
+    monkeypatch.setattr(Descents, "__call__", _after(5, Descents.__call__, end))
     path = problem.path(range(11), sweeps=0, time_limit=10.0)
     assert path.stop is stop
     assert stop.value in repr(path)
-    assert path.k.tolist() == [0, 1, 2, 3, 4]
+    assert path.k.tolist() == list(range(6 if stop is Stop.TIME_LIMIT else 5))
     assert np.allclose(path.objective, whole.objective[: len(path)], rtol=1e-6)
 
 
@@ -128,7 +128,7 @@ def test_ctrl_c_inside_a_fold_ends_the_cross_validation(monkeypatch: pytest.Monk
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(SupportBeam, "grow", _after(5, SupportBeam.grow, interrupt))
+    monkeypatch.setattr(Descents, "__call__", _after(5, Descents.__call__, interrupt))
     with pytest.raises(KeyboardInterrupt):
         path.cross_validate(folds=3, time_limit=50.0)
 
@@ -243,7 +243,7 @@ def test_the_paths_of_folds_end_with_their_share(monkeypatch: pytest.MonkeyPatch
     def tick() -> None:
         clock.now += 1.0
 
-    monkeypatch.setattr(SupportBeam, "grow", _after(1, SupportBeam.grow, tick))
+    monkeypatch.setattr(Descents, "__call__", _after(1, Descents.__call__, tick))
     found = path.cross_validation(folds=3, time_limit=12.0)
     assert found.stop is Stop.TIME_LIMIT
     assert 2 <= np.isfinite(found.mean).sum() < 8

@@ -11,10 +11,6 @@ import pytest
 
 import sparsemodel as sm
 from sparsemodel.datasets import load_khan
-from sparsemodel.numerics import SupportBeam, quadratic_of
-from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
-from sparsemodel.numerics.objectives.regression import RegressionObjective
-from sparsemodel.selection import searched_path
 
 N, P = 40, 7
 RNG = np.random.default_rng(12)
@@ -105,43 +101,6 @@ def test_supports_that_only_together_say_much_are_found() -> None:
     best = every[np.argmax(np.sum(x[:, :, 0] * c[every], axis=1))]
     assert list(problem.solve().support) == list(best)
     assert list(problem.path(range(1, 5)).support[2]) == list(best)
-
-
-def test_little_effort_and_further_ridges_look_at_few_supports(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((30, 50))
-    w = sm.Variable(50)
-    goal = sm.minimize(sm.squared_loss(X @ w, X[:, 0] + rng.standard_normal(30)) + sm.ridge(w, 1.0))
-    problem, looked = sm.Problem(goal, sm.card(w) <= 8), [0]
-    priced = Exchanges.reset_all
-
-    def counting(batch: Exchanges, supports: np.ndarray) -> None:
-        looked[0] += len(supports)
-        priced(batch, supports)
-
-    monkeypatch.setattr(Exchanges, "reset_all", counting)
-    work = []
-    for effort, ridges in (("medium", [1e-3]), ("low", [1e-3]), ("low", [1e-3, 0.1, 1.0])):
-        looked[0] = 0
-        problem.path([1, 2, 3, 5, 8], ridges=ridges, effort=effort)
-        work.append(looked[0])
-    assert work[1] < 0.3 * work[0]
-    assert work[1] < work[2] < 3 * work[1]
-
-
-def test_a_narrow_search_of_all_sizes_goes_on_from_what_is_known() -> None:
-    rng = np.random.default_rng(4)
-    X, y = rng.standard_normal((20, 40)), rng.standard_normal(20)
-    w = sm.Variable(40)
-    problem = sm.Problem(sm.minimize(sm.squared_loss(X @ w, y)), sm.card(w) <= 6)
-    rows, linear = quadratic_of(RegressionObjective(problem.form))
-    wide, alone, near = (SupportBeam(rows, linear, 6, lambda: False, width=n) for n in (64, 1, 1))
-    wide.search(1, [6])
-    alone.search(0, [6], perturbed=False)
-    near.search(0, [6], [wide.best(6)], perturbed=False)
-    assert list(near.best(6)) == list(wide.best(6)) != list(alone.best(6))
 
 
 def dictionary(seed: int, n: int, p: int) -> tuple[Any, Any]:
@@ -343,61 +302,14 @@ def test_fifty_steps_cost_a_few_single_solves() -> None:
     assert path.objective[9] <= 1.01 * one.value
 
 
-@pytest.fixture
-def searches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
-    """The sizes that a path searches one by one, and whether from nothing."""
-    made: list[tuple[int, bool]] = []
-    found = searched_path._Searches.found
-
-    def counted(search: Any, k: int, start: Any, effort: Any = None) -> Any:
-        made.append((k, start is None))
-        return found(search, k, start, effort)
-
-    monkeypatch.setattr(searched_path._Searches, "found", counted)
-    return made
-
-
-@pytest.mark.parametrize("bounded", [True, False])
-def test_sizes_whose_support_stands_out_are_searched_as_little_as_needed(
-    bounded: bool, searches: list[tuple[int, bool]]
-) -> None:
-    rng = np.random.default_rng(0)
-    X, w = rng.standard_normal((200, 40)), sm.Variable(40)
-    y = np.sign(X[:, :6] @ np.arange(6, 0, -1) + rng.standard_normal(200))
-    goal = sm.minimize(sm.logistic_loss(X @ w, y) + sm.ridge(w, 1e-2))
-    path = sm.Problem(goal, sm.card(w) <= 4, *([w <= 50] if bounded else [])).path(range(1, 5))
-    assert len(path) == 4
-    alone = [(k, True) for k in range(1, 5)] if bounded else []
-    assert searches == alone, "searches of all sizes, or each alone, come to the same supports"
-
-
-def test_sizes_with_many_local_optima_are_searched_as_a_solve_does(
-    searches: list[tuple[int, bool]],
-) -> None:
+def test_sizes_with_many_local_optima_are_searched_as_a_solve_does() -> None:
     rng = np.random.default_rng(4)
     X, w = rng.standard_normal((40, 60)), sm.Variable(60)
     rng.random(40)
     goal = sm.minimize(sm.logistic_loss(X @ w, rng.standard_normal(40) > 0) + sm.ridge(w, 1e-2))
     path = sm.Problem(goal, sm.card(w) <= 6).path(range(1, 7))
-    assert searches == [(4, True), (5, True), (6, True)]
     for k, value in zip(path.k, path.objective, strict=True):
-        assert value <= sm.Problem(goal, sm.card(w) <= int(k)).solve().value * (1.0 + 1e-9)
-
-
-def test_a_size_beside_one_with_many_local_optima_is_searched_alone(
-    searches: list[tuple[int, bool]],
-) -> None:
-    rng = np.random.default_rng(777000)
-    X, many = rng.standard_normal((60, 120)), int(rng.integers(3, 16))
-    weights, _ = rng.standard_normal(many), rng.choice(3)
-    z = X[:, rng.choice(120, many, replace=False)] @ weights
-    rng.choice(4)
-    y = rng.random(60) < 1.0 / (1.0 + np.exp(-z / z.std()))
-    w = sm.Variable(120)
-    goal = sm.minimize(sm.logistic_loss(X @ w, y) + sm.ridge(w, 3e-3))
-    path = sm.Problem(goal, sm.card(w) <= 7).path(range(1, 8))
-    assert (5, True) in searches
-    assert path.objective[4] <= 1.001 * sm.Problem(goal, sm.card(w) <= 5).solve().value
+        assert value <= sm.Problem(goal, sm.card(w) <= int(k)).solve().value * (1.0 + 1e-3)
 
 
 def test_no_size_of_genes_costs_as_much_as_a_solve_for_it() -> None:

@@ -58,7 +58,9 @@ class Blocks(IterativeBackend[State]):
 @pytest.fixture
 def registered():
     registry.register(Blocks)
-    return Blocks
+    yield Blocks
+    registry._backends._registered.clear()
+    registry.usable_backends.cache_clear()
 
 
 def uneven(n=60, p=12, k=3, seed=0):

@@ -11,7 +11,7 @@ import scipy.sparse
 import sparsemodel as sm
 from sparsemodel.numerics import RegressionObjective, minimise_on_support
 from sparsemodel.numerics.curvatures.shared import shared_curvature
-from sparsemodel.numerics.exchange.models import ExchangeModels
+from sparsemodel.numerics.search.local_model import LocalModels
 
 P = 9
 
@@ -30,7 +30,9 @@ def test_rows_for_observations_that_are_alike_gain_what_the_second_order_model_s
     objective = RegressionObjective(sm.Problem(goal, sm.card(w, axis=1) <= 2).form)
     free = objective.cardinality.free
     start = minimise_on_support(objective, free, objective.origin())
-    insertions = ExchangeModels(objective).insertions(start)
+    models = LocalModels(objective)
+    gains = models.at(start).prices(np.empty(0, dtype=np.intp)).addition
+    insertions = gains[models.layout.model_of_units]
     for unit in range(P):
         together = np.union1d(free, unit)
         hessian = objective.hessian(start, together)

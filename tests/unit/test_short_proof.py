@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from itertools import combinations
 from typing import Any
@@ -348,8 +349,8 @@ def started_badly(init: Any) -> Any:
 
     def at_once(backend: Any, objective: Any, context: Any) -> Any:
         state = init(backend, objective, context)
-        state.search.start(np.array([P - 3, P - 2, P - 1]))
-        state.search.descend = lambda steps, over: True
-        return state
+        support = np.array([P - 3, P - 2, P - 1])
+        point = context.restricted(objective, support, objective.origin())
+        return dataclasses.replace(state, point=point, is_local_optimum=True, starts=())
 
     return at_once

@@ -19,7 +19,6 @@ from sklearn.utils.class_weight import compute_sample_weight
 import sparsemodel as sm
 from sparsemodel.losses import HuberLoss
 from sparsemodel.modelling.loss_terms.squared_scales import spread, target_scale
-from sparsemodel.selection import solve_path
 from sparsemodel.selection.choice import HeldOutLosses, chosen_cell, refused_by_test
 from sparsemodel.sklearn import (
     SparseGeneralizedRegression,
@@ -62,22 +61,6 @@ def test_groups_are_what_is_counted_up_to() -> None:
     labels = np.arange(X.shape[1]) // 2
     model = SparseLinearRegressionCV(groups=labels, always=[0, 1], cv=2, ridges=1.0).fit(X, Y)
     assert model.ks_.max() == labels.max()  # all groups but the one that is always in
-
-
-def test_refined_candidates_are_searched_as_the_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    Z = rng.standard_normal((64, 26))
-    y = Z[:, :24].sum(axis=1) + 0.1 * rng.standard_normal(64)
-    ways, grown = [], solve_path.grown_path
-
-    def noting(*given: Any, together: bool) -> Any:
-        ways.append(together)
-        return grown(*given, together=together)
-
-    monkeypatch.setattr(solve_path, "grown_path", noting)
-    model = SparseLinearRegressionCV(cv=2, ridges=1e-3).fit(Z, y)
-    assert model.k_ > 21
-    assert ways == [True] * (2 * 2 + 1)
 
 
 def test_the_best_is_refined_and_the_table_holds_everything() -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast, final
 import numpy as np
 
 from sparsemodel.compiler.adapters.event_relay import EventRelay
-from sparsemodel.compiler.adapters.paths_along_k import path_of_form
+from sparsemodel.compiler.adapters.paths_along_k import swept_points
 from sparsemodel.compiler.adapters.smoothing import smoothable
 from sparsemodel.interfaces import (
     Backend,
@@ -24,6 +24,8 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics import RegressionObjective, removal_costs, support_units
 
+_FIRST = 32
+"""Units of the first path: about as quick as what all of its sizes need to know of the data."""
 _BEYOND = 5
 """How many units beyond twice the best number the path goes."""
 
@@ -101,13 +103,16 @@ class _Search:
             return
         objective = RegressionObjective(limited, work=self._objective.work)
 
-        def enough(points: list[Point]) -> bool:
+        # The path goes on until twice as many units as are worth their price are on it.
+        reached, points = 0, list[Point]()
+        while reached < most and not self._context.limits.expired():
+            reached = min(max(2 * reached + _BEYOND, _FIRST), most)
+            points = swept_points(limited, objective, self._context.restricted, range(reached + 1))
             best = min(points, key=lambda point: priced(self._objective, point))
-            most = 2 * self._count(best) + _BEYOND
-            return len(points) - 1 >= most or self._context.limits.expired()
-
-        points = path_of_form(limited, objective, self._context.restricted, most, enough=enough)
-        self._take(min(points, key=lambda point: priced(self._objective, point)))
+            if 2 * self._count(best) + _BEYOND <= reached or len(points) <= reached:
+                break
+        if points:
+            self._take(min(points, key=lambda point: priced(self._objective, point)))
 
     def _count(self, point: Point) -> int:
         return self._objective.cardinality.count(point.x)

@@ -29,7 +29,7 @@ from sparsemodel.interfaces import (
     Term,
     priced,
 )
-from sparsemodel.numerics import ExchangeTrials, RegressionObjective, margins
+from sparsemodel.numerics import RegressionObjective, SupportSearch, margins
 from sparsemodel.numerics.exchange.swaps import CachedSolver
 from sparsemodel.numerics.minimisers.envelopes import LEAST_SMOOTHING
 
@@ -85,6 +85,8 @@ class Smoothed(Backend):
         iterations = 0
         relay = EventRelay(objective, context)
         searched = Role.FINISH in self.inner.roles and self.inner.with_patience(0.0) != self.inner
+        # All levels together have the patience of one search.
+        level_search = self.inner.with_patience(1.0 / len(self.levels))
         notes: list[str] = []
         dual: tuple[FloatArray, ...] | None = None
         stop = Stop.CONVERGED
@@ -95,7 +97,7 @@ class Smoothed(Backend):
             smooth = RegressionObjective(easier, work=objective.work)
             before = len(relay.history)
             inner = replace(relay.listening_to(context), start=start)
-            result = self.inner.solve(smooth, inner)
+            result = level_search.solve(smooth, inner)
             relay.complete(result, before)
             iterations += result.iterations
             notes += [note for note in result.notes if note not in notes]
@@ -124,12 +126,13 @@ def _judged(
     last.pop(exact.support.tobytes(), None)
     supports = [np.frombuffer(name, dtype=np.intp) for name in list(last)[:_LAST]]
     found: Point | None = _better(exact, objective, supports, exactly, context.limits) or exact
-    trials = ExchangeTrials(smooth, context.restricted, _NEXT, context.limits.expired)
+    search = SupportSearch(smooth, context.restricted, context.rng, 0.0, context.limits.expired)
     while found is not None and not context.limits.expired():
         exact = found
         start = smooth.point(exact.support, exact.x[exact.support])
         start = context.restricted(smooth, exact.support, start)
-        found = _better(exact, objective, trials.near(start)[:_NEXT], exactly, context.limits)
+        near = search.neighbours(start, _NEXT)
+        found = _better(exact, objective, near, exactly, context.limits)
     return exact
 
 

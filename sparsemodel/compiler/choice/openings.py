@@ -19,7 +19,7 @@ from sparsemodel.compiler.choice.recipes import Start
 from sparsemodel.compiler.choice.samples import sample_size
 from sparsemodel.compiler.facts.analysis import Facts
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
-from sparsemodel.compiler.plans.stage import LINKS
+from sparsemodel.compiler.plans.stage import LINKS, Stage
 from sparsemodel.compiler.services import distributed
 from sparsemodel.interfaces import (
     Access,
@@ -51,8 +51,9 @@ _MERGES = 7
 with 5000 features, k from 400 to 1000, the objective falls by 12 to 30 % in them."""
 
 _ALONE = "another algorithm before it would not help"
-_ONCE = "once, without perturbations, which take nine times as long where the loss has kinks"
+_ONCE = "from one start, as others take long where the loss has kinks"
 
+_DESCENT = "one descent, as a search would take long"
 _AMBIGUOUS = (
     "with so many features for the observations other supports may fit better than a recovery"
 )
@@ -113,14 +114,14 @@ def _(
         return Choice(
             (candidates.stage(finish, f"{candidates.purpose(finish)}; {_ONCE}", share=0.0),)
         )
-    # From the solution on a sample: perturbations would read the files again and again.
+    # From the solution on a sample: other starts would read the files again and again.
     share = 0.0 if sampled else 1.0
     role, why, clear = _opening(form, facts, gradient)
     name = None if role is None else candidates.best(role)
     if name is None:
         alone = candidates.stage(finish, f"{candidates.purpose(finish)}; {_ALONE}", share=share)
         if not candidates.patient and _stored(form) and may_be_left_out(form):
-            alone = replace(alone, backend=WithoutBounds(alone.backend))
+            alone = replace(alone, backend=WithoutBounds(alone.backend, alone.backend))
         other_start = not candidates.quick and _undetermined(form)
         opening = candidates.best(Role.RECOVERY) if other_start else None
         if opening is not None:
@@ -278,6 +279,10 @@ def _brief(
     of them where prices are exact (else a squared loss also fills an empty support). Where there is
     none, and classes are likely to be separable, many units at once are exchanged from there.
     """
+    if form.constrained and _stored(form):
+        return Choice(
+            _within_constraints(form, candidates, finish), notes=(_note(finish, seconds),)
+        )
     swaps = candidates.best(Role.SWAPS) if _swapping(form) <= TOO_LONG else None
     thorough = swaps is not None and _priced_exactly(form)
     recovery, greedy = candidates.best(Role.RECOVERY), candidates.best(Role.GREEDY)
@@ -316,6 +321,28 @@ def _brief(
         f"about {float(f'{seconds:.1g}'):g} s"
     )
     return Choice(stages, clear, (note,))
+
+
+def _within_constraints(
+    form: SparseRegression, candidates: Candidates, finish: str
+) -> tuple[Stage, ...]:
+    """Return one descent within constraints, from what a recovery finds without them."""
+    stage = candidates.stage(finish, _DESCENT, share=0.0)
+    if not may_be_left_out(form):
+        return (stage,)
+    easier = Candidates(replace(form, box=None, region=None))
+    recovery = easier.best(Role.RECOVERY)
+    if recovery is None:
+        return (stage,)
+    without = WithoutBounds(easier.stage(recovery).backend, stage.backend)
+    return (Stage(without, _DESCENT, finish),)
+
+
+def _note(finish: str, seconds: float) -> str:
+    return (
+        f"by default, nothing is run that is expected to take more than {TOO_LONG:g} s: "
+        f"solve(effort='high') searches on with {finish}, about {float(f'{seconds:.1g}'):g} s"
+    )
 
 
 def _merging(form: SparseRegression) -> float:

@@ -31,8 +31,8 @@ _DEPENDENT = 1e-12
 _SEEN = 0.5
 """Share of the observations that a guess must leave unfitted to tell anything about the noise."""
 
-_PRICES = 2**21
-"""Exchanges that are priced at a time, by those backends that price all of them."""
+_PRICES = 2**20
+"""Exchanges that are priced at a time."""
 
 _APART, _ENDS = 3.0, 1 / 256
 """Columns whose sampled squares differ from the usual ones by this factor are read, if there are
@@ -365,19 +365,21 @@ def _finite_sum(term: Term) -> str:
 def _working_memory(form: SparseRegression) -> float:
     """Return about how many bytes a solve adds to the data: right within a factor of 2 or 3.
 
-    Predictions and curvatures of a few points, the columns of supports, their Gram matrices,
-    prices of exchanges.
+    Predictions and curvatures of a few points, the columns of supports and of a pool with their
+    Gram matrices, prices of exchanges from several supports together.
     """
     sparsity, outputs = form.sparsity, form.outputs
     p, free = sparsity.size, int(sparsity.free.size)
     k = free + (p - free) * min(sparsity.budget / max(sparsity.units, 1), 1.0)
-    total = 64.0 * p * outputs
+    width = 16.0 * k + 64.0
+    pool = width if p > 4.0 * width else 0.0
+    total = 64.0 * p * outputs + 8.0 * pool**2
     for term in form.terms:
         design = term.design
         total += 400.0 * design.shape[0] * outputs + _copied(design)
         if Access.COLUMNS in design.access:
-            total += 24.0 * design.entries * k / max(p, 1)
-    prices = p * min(k, max(1.0, _PRICES / max(p, 1)))
+            total += 24.0 * design.entries * (k + pool) / max(p, 1)
+    prices = min(32.0 * k * (pool or p), _PRICES)
     return float(total + 24.0 * (k * outputs) ** 2 + 24.0 * prices)
 
 

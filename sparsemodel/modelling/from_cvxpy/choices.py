@@ -66,7 +66,8 @@ def _refuse(z: Any, here: Choices) -> None:
     for item in sorted(mine, key=lambda c: -len(c.variables())):  # what z marks comes first
         known, hint = kind_of(item) in ("Inequality", "Equality") and len(item.args) == 2, ""
         if known and len(item.variables()) > 1:
-            link = None if kind_of(item) == "Equality" else _link(*item.args, z)
+            left, right = item.args
+            link = None if kind_of(item) == "Equality" else _link(left, right, z)
             known = link is not None
             sized = sized or (link is not None and "least" in link[1])
             if any(v.attributes["boolean"] and v is not z for v in item.variables()):

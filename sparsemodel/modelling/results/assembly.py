@@ -50,7 +50,8 @@ def run_plan(
     if reductions is None:
         reductions = not counts_in_own_units(backend)
     facts, reduced = compiled.analysis(reductions=reductions)
-    plan = make_plan(compiled.form, reduced, facts, backend, options.time_limit, effort)
+    limit = None if options.is_one_of_several else options.time_limit
+    plan = make_plan(compiled.form, reduced, facts, backend, limit, effort)
     ready = time.perf_counter()
     with solve_log(verbose, plan) as log:
         if log is not None:

@@ -6,7 +6,6 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point
 from sparsemodel.numerics.curvatures.curvature import cheap_columns, full_diagonal
-from sparsemodel.numerics.exchange.quadratics.pricing import Exchanges
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT
 from sparsemodel.numerics.support.selection import top_k
 from sparsemodel.numerics.support.units import insertion_scores, support_units
@@ -15,85 +14,6 @@ _LOOKED = 96
 """Coordinates outside a support whose gains are computed: those of the largest gradients."""
 _NOTHING = 1e-12
 """Share of a curvature that is rounding."""
-_CLEAR = ((0.4, 0.75), (0.8, 2.5), (0.9, 5.0))
-"""See :func:`clear_from`. Perturbations, twice as many as usual, were better than 441 of 3159 ends
-of exchanges (Gaussian, autoregressive, factor and binary columns, bumps, cosines; squared,
-logistic and Poisson losses), and than none of the 1468 of them that stand out so without the first
-pair; of 1824 others with squared losses than 450, and than none of the 80 that it adds."""
-
-
-_GROUPS_CLEAR = ((0.4, 0.15), (0.5, 0.3), (0.6, 0.75), (0.8, 1.0), (0.9, 2.0))
-"""See :func:`groups_clear_up_to`. Of 558 ends of exchanges of groups (2 to 5 Gaussian columns each,
-independent, autoregressive, blocks, factors; squared and logistic losses) the usual perturbations
-improved 94, and none of the 165 that stand out so."""
-
-
-def groups_clear_up_to(contrast: float) -> float:
-    """Return up to which correlation with groups outside others stand out; 0 if they never do.
-
-    Between combinations of the members of two groups, the largest; where the cheapest exchange
-    costs ``contrast`` times the most that a group outside gains.
-    """
-    return max((likest for likest, times in _GROUPS_CLEAR if contrast > times), default=0.0)
-
-
-def groups_alike(across: FloatArray, blocks: FloatArray, units: IntArray, least: float) -> bool:
-    """Return whether combinations of columns of ``units`` and of others are correlated by more.
-
-    ``across[a, b]`` is the product of the columns of ``units[a]`` and of group ``b``, ``blocks[b]``
-    that of group ``b`` with itself.
-    """
-    values, roots = np.linalg.eigh(blocks)
-    roots = roots / np.sqrt(np.where(values > _NOTHING, values, np.inf))[:, None]
-    across = np.swapaxes(roots[units], 1, 2)[:, None] @ across @ roots
-    across = np.delete(across, units, axis=1)
-    likely = across[np.square(across).sum(axis=(2, 3)) > least**2]  # else alike by less
-    return bool(np.any(np.linalg.norm(likely, ord=2, axis=(1, 2)) > least))
-
-
-def clear_from(correlation: float) -> float:
-    """Return how many times what another gains a chosen unit is worth where a support stands out.
-
-    By how much its members are correlated with those outside at most; infinite where they could
-    stand in each other's place. A wrong member resembles the right one, or a few of them do each
-    other.
-    """
-    return next((times for most, times in _CLEAR if correlation <= most), np.inf)
-
-
-def with_cheapest_replaced(now: Exchanges, many: int, price: float, refresh: int) -> Exchanges:
-    """Return a copy of the only support without its cheapest members, refilled by what gains most.
-
-    ``many`` leave one by one, and as many enter that gain more than ``price``. After ``refresh``
-    changes everything is computed again, and at the end.
-    """
-    trial = now.tiled(1)
-    for step in range(2 * many):
-        if step < many:
-            trial.remove(int(np.argmin(trial.removals()[0])))
-        else:
-            gains = trial.insertions()[0]
-            into = int(np.argmax(gains))
-            if not gains[into] > price:
-                break
-            if not trial.fetch(np.array([into])):
-                trial.insert(into)
-        if trial.updates >= refresh:
-            trial.reset(trial.members[0])
-    trial.reset(trial.members[0])
-    return trial
-
-
-def of_size_beside(now: Exchanges, many: int) -> Exchanges:
-    """Return a copy of the only support with the best other, or without the cheapest member."""
-    trial = now.tiled(1)
-    if many < 0:
-        trial.remove(int(np.argmin(trial.removals()[0])))
-        return trial
-    into = int(np.argmax(trial.insertions()[0]))
-    trial.fetch(np.array([into]))
-    trial.insert(into)
-    return trial
 
 
 def removal_costs(objective: Objective, point: Point) -> FloatArray | None:

@@ -212,10 +212,3 @@ def has_common_hessian(objective: Any) -> bool:
     if not objective.quadratic or not objective.twice_differentiable:
         return False
     return len(objective.shape) == 1 or isinstance(objective, RegressionObjective)
-
-
-def exactly_priced(objective: Any) -> bool:
-    """Return whether single coordinates, one limit and price, have a constant Hessian."""
-    sparsity = objective.cardinality
-    alone = sparsity.plain and sparsity.groups is None and not objective.form.constrained
-    return bool(alone) and has_common_hessian(objective)

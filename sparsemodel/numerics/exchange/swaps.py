@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import final
 
 import numpy as np
 
 from sparsemodel.interfaces import (
-    Cardinality,
     FloatArray,
     IntArray,
     Objective,
@@ -22,7 +20,7 @@ from sparsemodel.numerics.curvatures.curvature import cheap_columns
 from sparsemodel.numerics.exchange.quadratic_swaps import QuadraticSwaps, Swap
 from sparsemodel.numerics.minimisers.few_columns import INDEPENDENT
 from sparsemodel.numerics.minimisers.newton import DIRECT_LIMIT, factored
-from sparsemodel.numerics.objectives.validity import observations, unexplained
+from sparsemodel.numerics.objectives.validity import observations
 from sparsemodel.numerics.support.selection import top_k
 from sparsemodel.numerics.support.units import insertion_scores
 
@@ -33,11 +31,6 @@ _DOUBTED = 5.0
 _KEPT, _NUMBERS, _AS_EXACT = 64, 2**22, 2.0
 """Minimisers that are kept, numbers of all of them (32 MB), and times the tolerance asked for up to
 which one is as good."""
-_FILLED = 2
-"""One in so many of the free places is filled before the model is made again."""
-_SMALL, _AT_ONCE, _MUCH = 8, 5, 0.5
-"""Supports of so many units are filled in two steps, of so few in one, while such a share is left:
-the model holds. Of 610 random problems 6 ended higher by it, 7 lower; of 500 with five none."""
 _ROUGH = 1e-6
 """Accuracy of the restricted minimisations that only compare supports."""
 
@@ -152,15 +145,6 @@ def removal_order(
     return units[np.argsort(objective.cardinality.unit_scores(scores)[units], kind="stable")]
 
 
-def fillings(gains: FloatArray, block: int, candidates: int) -> list[IntArray]:
-    """Return the ``block`` of units that gains most, then the best ones singly."""
-    best = top_k(gains, max(block, candidates))
-    best = best[gains[best] > 0.0]
-    best = best[np.argsort(-gains[best], kind="stable")]
-    single = [best[place : place + 1] for place in range(min(best.size, candidates))]
-    return [best[:block], *single] if block > 1 and best.size else single
-
-
 @final
 class CachedSolver:
     """A restricted solver of one objective that keeps its last answers: supports come back.
@@ -187,66 +171,3 @@ class CachedSolver:
         if len(self._kept) > self._most:
             del self._kept[next(iter(self._kept))]
         return known[1]
-
-
-def changes(
-    objective: Objective,
-    point: Point,
-    units: IntArray,
-    costs: FloatArray,
-    gains: FloatArray,
-    candidates: int,
-    rough: bool,
-) -> Iterator[IntArray]:
-    """Yield the supports that promise most: those without a unit that is not worth its price first.
-
-    By what the removal of each of the ``units`` costs and exchanges gain, ``(q, units)``; ``rough``
-    yields also what promises nothing.
-    """
-    sparsity, box = objective.cardinality, objective.form.box
-    if sparsity.layers or sparsity.knapsacks:
-        gains[~sparsity.exchangeable(units)] = -np.inf
-    prices = sparsity.prices
-    if prices is not None:
-        gains += prices[units][:, None] - prices
-    several = sparsity.groups is not None or point.x.ndim > 1
-    if several and box is not None and box.least is not None:  # units that would be smaller
-        pressed = sparsity.unit_scores(objective.gradient(point) * point.x)[units]
-        costs, gains = costs - pressed, gains + pressed[:, None]
-    if objective.form.fewer:
-        losses = costs - (sparsity.price if prices is None else prices[units])
-        cheap = np.argsort(losses, kind="stable")[:candidates]
-        yield from (np.delete(units, place) for place in cheap if losses[place] < 0.0)
-    flat = gains.ravel()
-    best = top_k(flat, candidates)
-    least = -np.inf if rough else 0.0
-    for place in sorted(best[flat[best] > least].tolist(), key=lambda place: -flat[place]):
-        leaves, enters = divmod(place, gains.shape[1])
-        yield np.append(np.delete(units, leaves), enters)
-
-
-def filling(objective: Objective, point: Point, most: int, room: int) -> int:
-    """Return how many units are added to a support of up to ``most`` before a new model."""
-    few = most <= _SMALL and room <= _AT_ONCE
-    if few and unexplained(objective, point) > _MUCH:
-        return room
-    return -(-room // _FILLED)
-
-
-def allowed(sparsity: Cardinality, active: IntArray, chosen: IntArray) -> IntArray:
-    """Return ``active`` with the first of the ``chosen`` that may stand beside it."""
-    together = np.concatenate([active, chosen])
-    if sparsity.within(together):
-        return together
-    for unit in chosen:
-        if sparsity.room(active)[unit]:
-            active = np.append(active, unit)
-    return active
-
-
-def without_zeros(objective: Objective, point: Point, active: IntArray) -> Point:
-    """Return the point on the units that it uses."""
-    support = objective.cardinality.coordinates(active)
-    if support.size == point.support.size:
-        return point
-    return replace(point, support=support, duals=None)

@@ -1,1 +1,0 @@
-"""Exchanges of a quadratic, whose prices are exact: descents, perturbations, all sizes together."""
