@@ -67,6 +67,15 @@ def test_values_slopes_and_conjugates_are_those_of_the_formulas(name):
         assert np.all(family.conjugate(Ball(np.where(on, beyond, a)))[on] == np.inf)
 
 
+def test_a_linear_loss_has_the_same_slope_everywhere():
+    """Also at zero, where a kink of a loss would have any slope."""
+    y = np.array([-2.0, 0.0, 3.0])
+    family = loss_of("linear_term", {}, y, y.shape)
+    for u in (-1.5, 0.0, 0.5):
+        np.testing.assert_array_equal(family.slope(np.full(3, u)), y)
+        np.testing.assert_array_equal(family.value(Ball(np.full(3, u))).mid, y * u)
+
+
 @pytest.mark.parametrize("name", LINKED)
 def test_conjugates_are_those_of_the_parabola_too(name):
     """Where a logarithm goes on as a parabola, a dual point far out meets that and not the log."""

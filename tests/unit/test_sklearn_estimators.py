@@ -231,7 +231,7 @@ def test_delayed_entry() -> None:
                 total += 1.0
                 right += float(risk[i] > risk[j])
     assert model.score(X, y) == pytest.approx(right / total)
-    assert SparseCoxRegressionCV([0, 1, 2], ridges=1e-2, cv=3).fit(X, y).k_ == 2
+    assert SparseCoxRegressionCV([0, 1, 2], ridges=1e-2).fit(X, y).k_ == 2
     with pytest.raises(sm.DataError, match="row 1 starts at 9 and stops at"):
         model.fit(
             X, np.column_stack([np.where(np.arange(N) == 1, 9.0, start), time.clip(0, 8), event])

@@ -168,8 +168,10 @@ class Piecewise(Loss):
         lower, upper, dead, mu = (_like(v, r) for v in (self.lower, self.upper, self.dead, self.mu))
         if self.mu > 0.0:
             a = (np.maximum(r - dead, 0) + np.minimum(r + dead, 0)) * self._side(r) / mu
-            return np.minimum(np.maximum(a, lower), upper)
-        return np.where(r > dead, upper, np.where(r < -dead, lower, 0 * r))
+        else:
+            a = np.where(r > dead, upper, np.where(r < -dead, lower, 0 * r))
+        # A linear loss has the slope y also where r is zero.
+        return np.minimum(np.maximum(a, lower), upper)
 
     def _side(self, x: Any) -> Any:
         """Return the number of its side for every entry."""
@@ -279,7 +281,7 @@ class Cox(Loss):
         n, columns = len(self.y), self.y.T
         late = len(columns) == 4
         self.start = columns[0] if late else np.full(n, -np.inf)
-        self.time, self.happened = columns[late], columns[1 + late]
+        self.time, self.happened = columns[int(late)], columns[1 + late]
         self.strata = columns[2 + late] if len(columns) > 2 else np.zeros(n)
         self.event = (self.happened > 0.0) & (self.c > 0.0)
         self.weight = np.where(self.c > 0.0, self.c, 1.0)
