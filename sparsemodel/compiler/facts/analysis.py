@@ -22,6 +22,8 @@ from sparsemodel.interfaces import (
     Term,
 )
 from sparsemodel.numerics.objectives.regression import margins
+from sparsemodel.numerics.search.descents import PRICES_TOGETHER
+from sparsemodel.numerics.search.local_model import is_wide, pool_width
 
 T = TypeVar("T")
 
@@ -30,9 +32,6 @@ _DEPENDENT = 1e-12
 
 _SEEN = 0.5
 """Share of the observations that a guess must leave unfitted to tell anything about the noise."""
-
-_PRICES = 2**20
-"""Exchanges that are priced at a time."""
 
 _APART, _ENDS = 3.0, 1 / 256
 """Columns whose sampled squares differ from the usual ones by this factor are read, if there are
@@ -371,15 +370,14 @@ def _working_memory(form: SparseRegression) -> float:
     sparsity, outputs = form.sparsity, form.outputs
     p, free = sparsity.size, int(sparsity.free.size)
     k = free + (p - free) * min(sparsity.budget / max(sparsity.units, 1), 1.0)
-    width = 16.0 * k + 64.0
-    pool = width if p > 4.0 * width else 0.0
+    pool = float(pool_width(int(k))) if is_wide(p, int(k)) else 0.0
     total = 64.0 * p * outputs + 8.0 * pool**2
     for term in form.terms:
         design = term.design
         total += 400.0 * design.shape[0] * outputs + _copied(design)
         if Access.COLUMNS in design.access:
             total += 24.0 * design.entries * (k + pool) / max(p, 1)
-    prices = min(32.0 * k * (pool or p), _PRICES)
+    prices = min(32.0 * k * (pool or p), PRICES_TOGETHER)
     return float(total + 24.0 * (k * outputs) ** 2 + 24.0 * prices)
 
 

@@ -309,20 +309,6 @@ def _from_root(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     return vectors[keep].T, values[keep] ** -2.0
 
 
-def inverse_root_of_columns(rows: FloatArray) -> FloatArray | None:
-    """Return ``T`` such that ``T @ T.T`` is the inverse of ``R.T @ R``: its condition is that of R.
-
-    None where a column of ``R`` is what rounding leaves of the others.
-    """
-    d = np.linalg.norm(rows, axis=0)
-    if not d.min(initial=np.inf) > 0.0:
-        return None
-    basis, inverse = _from_root(rows / d)
-    if len(inverse) < len(d):
-        return None
-    return np.asarray(basis * np.sqrt(inverse) / d[:, None])
-
-
 def conjugate_gradients(
     objective: Objective,
     point: Point,

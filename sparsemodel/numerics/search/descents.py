@@ -10,11 +10,12 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.budget import budget, numba_in_time
+from sparsemodel.numerics.search import GUARD, ROUNDING
 
 _BUYING = 2**29
 """Multiplications in NumPy after which the compiled descents are loaded: half a second of them, as
 long as the loading takes. Whoever goes on buys; whoever ends before has paid no more than twice."""
-_AT_A_TIME = 2**20
+PRICES_TOGETHER = 2**20
 """Numbers of the prices that NumPy makes for several supports together (8 MB)."""
 
 
@@ -150,7 +151,7 @@ class Descents:
         while active.size:
             size = counts[active].min()
             places = np.flatnonzero(counts[active] == size)
-            places = places[: max(1, _AT_A_TIME // max(1, size * self._c.shape[1]))]
+            places = places[: max(1, PRICES_TOGETHER // max(1, size * self._c.shape[1]))]
             some = active[places]
             done = self._step(ends, values, counts, sizes, some)
             steps[some] += 1
@@ -172,12 +173,11 @@ class Descents:
         rows, c, k = self._rows, self._c, int(counts[some[0]])
         every, members = np.arange(some.size), ends[some, :k]
         Descents.spent += 2.0 * some.size * k * (k + 2) * c.shape[1]
-        guard, rounding = 1e-9, 1e-10  # those of the kernel
         if k:
             rows.fetch(np.unique(members))
             GS = rows.store[rows.slots[members]]
             inside = GS[every[:, None, None], np.arange(k)[:, None], members[:, None, :]]
-            is_independent = np.linalg.eigvalsh(inside)[:, 0] > guard
+            is_independent = np.linalg.eigvalsh(inside)[:, 0] > GUARD
             if not is_independent.all():  # the last of a start is left out, as it depends on others
                 worse = some[~is_independent]
                 ends[worse, k - 1] = -1
@@ -207,10 +207,10 @@ class Descents:
         # Fill.
         squares = np.square(r).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            gains = np.where(s > guard, squares / s, -np.inf)
+            gains = np.where(s > GUARD, squares / s, -np.inf)
         gains[every[:, None], members] = -np.inf
         into = gains.argmax(axis=1)
-        filled = ~thinned & (counts[some] < sizes[some]) & (gains[every, into] > rounding * value)
+        filled = ~thinned & (counts[some] < sizes[some]) & (gains[every, into] > ROUNDING * value)
         if filled.any():
             ends[some[filled], k] = into[filled]
             counts[some[filled]] += 1
@@ -225,12 +225,12 @@ class Descents:
             for y in range(c.shape[0]):
                 moved += np.square(r[here][:, None, y, :] + t * w[here][:, :, None, y])
             with np.errstate(divide="ignore", invalid="ignore"):
-                moved = np.where(left > guard, moved / left, -np.inf)
+                moved = np.where(left > GUARD, moved / left, -np.inf)
             moved -= (np.square(w[here]).sum(axis=2) / own[here])[:, :, None]
             moved.transpose(0, 2, 1)[np.arange(here.size)[:, None], members[here]] = -np.inf
             flat = moved.reshape(here.size, -1)
             best = flat.argmax(axis=1)
-            going = flat[np.arange(here.size), best] > rounding * value[here]
+            going = flat[np.arange(here.size), best] > ROUNDING * value[here]
             slot, unit = np.divmod(best, c.shape[1])
             ends[some[here[going]], slot[going]] = unit[going]
             at_end[here[going]] = False
@@ -282,7 +282,7 @@ def forward_backward(
             return False
         is_new[(1 + beside) // 2, places + beside] = False
         ends, gains = descents(supports[places + beside], sizes[places])
-        better = gains > values[places] * (1.0 + 1e-10)  # the kernel's rounding
+        better = gains > values[places] * (1.0 + ROUNDING)
         supports[places[better], : ends.shape[1]] = ends[better]
         values[places[better]] = gains[better]
         is_new[:, places[better]] = True

@@ -27,15 +27,12 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsemodel import loading
+from sparsemodel.numerics.search import GUARD, ROUNDING
 
 _njit = loading.numba().njit(
     cache=True, error_model="numpy", nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"}
 )
 
-GUARD = 1e-9
-"""What the others must leave of a whitened column that enters: half of the digits."""
-ROUNDING = 1e-10
-"""Share of what is explained up to which a gain may be rounding."""
 _REFRESHED = 30
 """Exchanges after which a support is factored again, so that rounding does not add up."""
 _INSIDE = 1e-12

@@ -23,7 +23,7 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics.budget import budget, products_cost
 from sparsemodel.numerics.curvatures.curvature import cheap_columns, curvatures_at
-from sparsemodel.numerics.minimisers.newton import factored, inverse_root_of_columns
+from sparsemodel.numerics.minimisers.newton import factored
 from sparsemodel.numerics.objectives.hessians import BLOCK, hessian_rows, weighted_gram
 from sparsemodel.numerics.objectives.regression import RegressionObjective, margins
 
@@ -35,10 +35,6 @@ _LIKELY = 50
 """Rows that a search needs, about, beside a few for each place in the support."""
 _PROBES = 64
 """Random products that estimate the diagonal where columns cannot be read; fewer in a hurry."""
-_DOUBLE = 1e-12
-"""Noise of rows that are computed in double precision, at most."""
-_AHEAD = 2**24
-"""Numbers of rows that are read before they are needed, at most (128 MB)."""
 _GROWTH = 32
 """Rows by which the store grows, or by half of those that it has."""
 _TOGETHER = 32
@@ -79,9 +75,6 @@ class HessianRows:
     diagonal
         Of the scaled matrix: 1, or 0 where nothing is left. Where columns cannot be read it is an
         estimate until the row has been computed.
-    noise
-        How far the rows were seen to differ from a symmetric matrix with that diagonal, in units
-        of the diagonal: the rounding of data in single precision, for instance.
     """
 
     def __init__(
@@ -94,14 +87,12 @@ class HessianRows:
     ) -> None:
         self._objective, self._at = objective, at
         self.size = objective.shape[0]
-        self._own = curvatures is None
         if curvatures is None and isinstance(objective, RegressionObjective):
             curvatures = curvatures_at(objective, at)
         self._curvatures = curvatures  # None where observations have none
         self._slot = np.full(self.size, -1, dtype=np.intp)
         self._store = np.empty((0, self.size))
         self._used = 0
-        self.noise = 1e-15
         self.exact = True
         self._free = objective.cardinality.free
         if self.size <= min(_WHOLE, 10 * places + _LIKELY) and self._affordable():
@@ -124,30 +115,22 @@ class HessianRows:
         self.fetch(coordinates)
         return self._store[self._slot[coordinates]]
 
-    def fetch(self, coordinates: IntArray) -> bool:
-        """Compute the rows that are missing; True when that has changed the diagonal."""
+    def fetch(self, coordinates: IntArray) -> None:
+        """Compute the rows that are missing."""
         if self._used == self.size:
-            return False
+            return
         slots = self._slot[coordinates]
         if slots.min(initial=0) >= 0:
-            return False
+            return
         fresh = np.unique(coordinates[slots < 0])
         if self._used * _RARELY >= self.size and self._quick() and self._affordable():
             fresh = np.flatnonzero(self._slot < 0)
-        return self._form(fresh) if fresh.size else False
-
-    def known(self, coordinates: IntArray) -> BoolArray:
-        """Return which rows are at hand."""
-        return np.asarray(self._slot[coordinates] >= 0)
+        self._form(fresh)
 
     @property
     def held(self) -> tuple[FloatArray, IntArray]:
         """Return the rows that were computed, and the place there of each coordinate's, or -1."""
         return self._store, self._slot
-
-    def ahead(self, coordinates: IntArray) -> bool:
-        """Return whether rows may be read before they are needed: eight cost as much as two."""
-        return coordinates.size * self.size <= _AHEAD and cheap_columns(self._objective)
 
     def blocks(self, index: IntArray, present: BoolArray) -> FloatArray:
         """Return square blocks of the scaled matrix, shape ``(b, g, g)``.
@@ -167,34 +150,11 @@ class HessianRows:
         np.einsum("bgg->bg", out)[rest] += 1.0
         return out
 
-    def among(self, coordinates: IntArray) -> HessianRows:
-        """Return the matrix of some coordinates alone, which are known by their places there."""
-        part = HessianRows.__new__(HessianRows)
-        part._objective, part._at, part._own = self._objective, self._at, False
-        part.size = part._used = coordinates.size
-        part._store, part._slot = self._square(coordinates), np.arange(part.size)
-        part.scale, part.diagonal = self.scale[coordinates], self.diagonal[coordinates].copy()
-        rounding = np.abs(np.diag(part._store) - part.diagonal).max(initial=0.0)
-        part.noise, part.exact = max(self.noise, float(rounding)), self.exact
-        np.fill_diagonal(part._store, part.diagonal)
-        return part
-
-    def inverse_root(self, coordinates: IntArray) -> FloatArray | None:
-        """Return ``T`` such that ``T @ T.T`` inverts a block of the scaled matrix, from columns.
-
-        Columns that leave ``d`` of one another are distinguished by rows to ``eps / d**2`` and by
-        themselves to ``eps / d``, as long as ``T`` is not multiplied out. None where the columns
-        cannot be read, or rounding decides.
-        """
-        if not self._own or self.noise > _DOUBLE:
-            return None
-        together = np.union1d(self._free, coordinates)
-        columns = self._objective.hessian_root(self._at, together)
-        whole = None if columns is None else inverse_root_of_columns(columns)
-        if whole is None:
-            return None
-        places = np.searchsorted(together, coordinates)
-        return np.asarray(whole[places] / self.scale[coordinates, None])
+    def among(self, coordinates: IntArray) -> FloatArray:
+        """Return the scaled matrix of some coordinates alone, in their order."""
+        out = self._square(coordinates)
+        np.fill_diagonal(out, self.diagonal[coordinates])
+        return out
 
     def reduced_gradient(self, gradient: FloatArray) -> FloatArray:
         """Return the scaled gradient of :math:`\\min_{x_F} f`, shape ``(m, p)``."""
@@ -203,24 +163,11 @@ class HessianRows:
             g = g - self._taken.T @ g[self._free]
         return np.ascontiguousarray((g * self.scale[:, None]).T)
 
-    def values(self, support: IntArray, w: FloatArray) -> FloatArray:
-        """Return the coordinates of ``support`` for scaled ones ``w``, shape ``(k, m)``."""
-        return w * self.scale[support, None]
-
-    def free_values(self, gradient: FloatArray, support: IntArray, x: FloatArray) -> FloatArray:
-        """Return the minimising free coordinates, given the others and the gradient at zero."""
-        g = gradient[:, None] if gradient.ndim == 1 else gradient
-        return -self._inverse @ g[self._free] - self._taken[:, support] @ x
-
-    def free_changes(self, supports: IntArray, x: FloatArray) -> FloatArray:
-        """Return by how much others, ``(R, k)``, move the minimising free coordinates from zero."""
-        return np.asarray(-np.einsum("frk,rk->rf", self._taken[:, supports], x))
-
     # ---- how it is computed ------------------------------------------------------------------
 
     def _square(self, coordinates: IntArray) -> FloatArray:
-        """Return the scaled matrix of some coordinates alone, in their order."""
-        if bool(self.known(coordinates).all()) or self._curvatures is None:
+        """Return the scaled matrix of some coordinates alone, its diagonal up to rounding."""
+        if np.all(self._slot[coordinates] >= 0) or self._curvatures is None:
             return self.rows(coordinates)[:, coordinates]
         form = cast("RegressionObjective", self._objective).form
         order = np.argsort(coordinates)
@@ -250,13 +197,12 @@ class HessianRows:
     def _eliminate(self, diagonal: FloatArray, free_rows: FloatArray | None) -> None:
         free = self._free
         self._taken = np.zeros((free.size, self.size))
-        self._free_rows, self._inverse = self._taken, np.zeros((free.size, free.size))
+        self._free_rows = self._taken
         left = diagonal.copy()
         if free.size:
             self._free_rows = raw = self._raw(free) if free_rows is None else free_rows
             solve = factored(raw[:, free])
-            self._inverse = np.column_stack([solve(unit) for unit in np.eye(free.size)])
-            self._taken = self._inverse @ raw
+            self._taken = np.column_stack([solve(unit) for unit in np.eye(free.size)]) @ raw
             left -= np.einsum("ij,ij->j", raw, self._taken)
             left[free] = 0.0
         useful = left > _VANISHED * diagonal
@@ -264,13 +210,11 @@ class HessianRows:
         np.divide(1.0, np.sqrt(np.maximum(left, 0.0)), out=self.scale, where=useful)
         self.diagonal = useful.astype(np.float64)
 
-    def _form(self, coordinates: IntArray) -> bool:
-        changed = False
+    def _form(self, coordinates: IntArray) -> None:
         width = max(1, BLOCK // self.size)
         for first in range(0, coordinates.size, width):
             some = coordinates[first : first + width]
-            changed |= self._keep(some, self._reduced(some, self._raw(some)))
-        return changed
+            self._keep(some, self._reduced(some, self._raw(some)))
 
     def _reduced(self, coordinates: IntArray, block: FloatArray) -> FloatArray:
         """Return rows without what the free coordinates take up, scaled, in the same memory."""
@@ -280,23 +224,17 @@ class HessianRows:
         block *= self.scale[coordinates, None]
         return block
 
-    def _keep(self, coordinates: IntArray, block: FloatArray) -> bool:
+    def _keep(self, coordinates: IntArray, block: FloatArray) -> None:
+        """Store rows; an estimated diagonal becomes theirs."""
         places = np.arange(coordinates.size)
-        own = block[places, coordinates]
-        change = float(np.abs(own - self.diagonal[coordinates]).max(initial=0.0))
-        square = block if coordinates.size == self.size else block[:, coordinates]
-        self.noise = max(self.noise, float(np.abs(square - square.T).max(initial=0.0)))
-        changed = False
         if self.exact:
-            self.noise = max(self.noise, change)
             block[places, coordinates] = self.diagonal[coordinates]
-        elif change > 1e-9:
-            self.diagonal[coordinates] = own
-            changed = True
+        else:
+            self.diagonal[coordinates] = block[places, coordinates]
         needed = self._used + coordinates.size
         if needed == len(block) == self.size:
             self._store, self._slot, self._used = block, places, needed
-            return changed
+            return
         if needed > len(self._store):
             more = max(_GROWTH, len(self._store) // 2)
             grown = np.empty((min(self.size, max(needed, len(self._store) + more)), self.size))
@@ -305,7 +243,6 @@ class HessianRows:
         self._store[self._used : needed] = block
         self._slot[coordinates] = np.arange(self._used, needed)
         self._used = needed
-        return changed
 
     def _raw(self, coordinates: IntArray) -> FloatArray:
         """Return rows of the Hessian itself; half a pass each, as a product of matrices."""

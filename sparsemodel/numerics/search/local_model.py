@@ -30,7 +30,8 @@ from sparsemodel.numerics.curvatures.shared import SharedCurvature, shared_curva
 from sparsemodel.numerics.exchange.support_factor import has_common_hessian
 from sparsemodel.numerics.objectives.regression import RegressionObjective
 from sparsemodel.numerics.objectives.validity import observations
-from sparsemodel.numerics.search.descents import Descents, WholeMatrix
+from sparsemodel.numerics.search import GUARD
+from sparsemodel.numerics.search.descents import Descents, UnitRows, WholeMatrix
 from sparsemodel.numerics.search.hessian_rows import HessianRows
 
 _DRIFT = 1.0 / 3.0
@@ -38,8 +39,6 @@ _DRIFT = 1.0 / 3.0
 _STIFF = 1e4
 """Curvature of a linear equation in a model, in units of the largest other one: an exchange is then
 priced with the steps of the others that keep the equation, to a part in ten thousand."""
-_GUARD = 1e-9
-"""What the others must leave of a whitened column: half of the digits."""
 _PER_MEMBER, _BESIDE = 16, 64
 """Candidates in a pool of columns: for each member, in its place, and others."""
 _CHEAP = 16
@@ -90,7 +89,7 @@ class UnitHessian:
             return
         blocks = rows.blocks(layout.index, layout.present)
         # What a block's columns have in common twice is taken out of the later one.
-        jitter = _GUARD * np.eye(self.q)
+        jitter = GUARD * np.eye(self.q)
         self._blocks = np.linalg.inv(np.linalg.cholesky(blocks + jitter))  # L^-1
         # Padding, and columns of which nothing is left, become directions of their own: they enter
         # with their unit and explain nothing.
@@ -157,8 +156,7 @@ class UnitHessian:
     def among(self, units: IntArray) -> WholeMatrix:
         """Return the matrix of some units alone, which are known by their places there."""
         if self._blocks is None:
-            part = self.rows.among(units)
-            return WholeMatrix(part.held[0])
+            return WholeMatrix(self.rows.among(units))
         self.fetch(units)
         columns = self.layout.columns(units)
         return WholeMatrix(self.store[self.slots[columns]][:, columns], self.q)
@@ -270,7 +268,7 @@ class LocalModel:
         dead = hessian.diagonal[columns] == 0.0
         inside[dead, dead] = 1.0
         values, vectors = np.linalg.eigh(inside)
-        B = (vectors / np.maximum(values, _GUARD)) @ vectors.T
+        B = (vectors / np.maximum(values, GUARD)) @ vectors.T
         Q = B @ rows
         w = B @ c[:, columns].T
         r = c - w.T @ rows
@@ -323,8 +321,8 @@ class LocalModel:
         low, high = cast("tuple[FloatArray, FloatArray]", self.bounds)
 
         def clipped(pull: FloatArray, left: FloatArray) -> FloatArray:
-            step = np.clip(pull / np.where(left > _GUARD, left, 1.0), low, high)
-            return np.where(left > _GUARD, step * (2.0 * pull - step * left), -np.inf)
+            step = np.clip(pull / np.where(left > GUARD, left, 1.0), low, high)
+            return np.where(left > GUARD, step * (2.0 * pull - step * left), -np.inf)
 
         exchange = 0.5 * (clipped(r + t * w[:, None], s + t * Q) - cost[:, None])
         return exchange, 0.5 * clipped(r, s)
@@ -342,12 +340,8 @@ class LocalModel:
         if k > members.size:  # rows that are likely to be asked for, in one product of matrices
             hessian.fetch(_largest(self.correlations(), 2 * (k - members.size)))
         pool = self.pool(members, k)
-        columns = hessian.layout.columns(pool)
-        bounds = self.bounds
-        if bounds is not None:
-            bounds = bounds[0][columns], bounds[1][columns]
         rows = PoolRows(hessian, pool) if self._is_large(pool) else hessian.among(pool)
-        return Descents(rows, self.c[:, columns], bounds), pool
+        return self._descents_among(pool, rows), pool
 
     def descents_beside(self, members: IntArray, k: int) -> tuple[Descents, IntArray]:
         """Return :meth:`descents` from many starts: where rows are read, among those at hand."""
@@ -355,10 +349,14 @@ class LocalModel:
             return self.descents(members, k)
         hessian = self.hessian
         pool = np.flatnonzero((hessian.slots.reshape(-1, hessian.q) >= 0).all(axis=1))
-        columns, bounds = hessian.layout.columns(pool), self.bounds
+        return self._descents_among(pool, hessian.among(pool)), pool
+
+    def _descents_among(self, pool: IntArray, rows: UnitRows) -> Descents:
+        """Return descents among some units, whose rows are known by their places there."""
+        columns, bounds = self.hessian.layout.columns(pool), self.bounds
         if bounds is not None:
             bounds = bounds[0][columns], bounds[1][columns]
-        return Descents(hessian.among(pool), self.c[:, columns], bounds), pool
+        return Descents(rows, self.c[:, columns], bounds)
 
     def _is_large(self, pool: IntArray) -> bool:
         """Return whether a few rows of all columns cost less than all rows of the pool."""
@@ -373,17 +371,13 @@ class LocalModel:
     def is_pooled(self, k: int) -> bool:
         """Return whether a search looks at the units alone that promise most."""
         columns, size = self.c.shape[1], max(1, k * self.hessian.q)
-        if not self.hessian.rows.exact or self.units <= 4 * self.width(k):
+        if not self.hessian.rows.exact or not is_wide(self.units, k):
             return False
         return bool(not self._rows_are_cheap or size * size * columns > _EASY)
 
-    def width(self, k: int) -> int:
-        """Return how many units a pool has."""
-        return _PER_MEMBER * k + _BESIDE
-
     def pool(self, members: IntArray, k: int) -> IntArray:
         """Return members and the units that promise most beside them, and in the place of each."""
-        wide = min(self.width(k), self.units)
+        wide = min(pool_width(k), self.units)
         prices = self.prices_of(members)
         usable = int(np.count_nonzero(np.isfinite(prices.addition)))
         best = [members, _largest(prices.addition, min(wide, usable))]
@@ -393,6 +387,16 @@ class LocalModel:
         pool = np.unique(np.concatenate(best))
         usable_columns = self.hessian.diagonal.reshape(-1, self.hessian.q)[pool] > 0.0
         return np.asarray(pool[usable_columns.any(axis=1)])
+
+
+def pool_width(k: int) -> int:
+    """Return how many units a pool for supports of ``k`` units has."""
+    return _PER_MEMBER * k + _BESIDE
+
+
+def is_wide(units: int, k: int) -> bool:
+    """Return whether there are so many units that a pool of them is searched in their place."""
+    return units > 4 * pool_width(k)
 
 
 @final
@@ -473,7 +477,7 @@ class LocalModels:
 def _gains(squares: FloatArray, left: FloatArray) -> FloatArray:
     """Return ``squares / left``; ``-inf`` for columns of which the others leave nothing."""
     out = np.full(squares.shape, -np.inf)
-    np.divide(squares, left, out=out, where=left > _GUARD)
+    np.divide(squares, left, out=out, where=left > GUARD)
     return out
 
 
@@ -481,7 +485,7 @@ def _block_gains(left: FloatArray, pull: FloatArray) -> FloatArray:
     """Return ``tr(r' M^-1 r)`` of blocks ``(U, q, q)`` and ``(U, q, m)``; flat directions add 0."""
     values, vectors = np.linalg.eigh(left)
     turned = np.square(np.einsum("uab,uam->ubm", vectors, pull)).sum(axis=2)
-    usable = values > _GUARD
+    usable = values > GUARD
     return np.asarray(np.where(usable, turned / np.where(usable, values, 1.0), 0.0).sum(axis=1))
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point, RestrictedSolver, priced
 from sparsemodel.numerics.objectives import validity
-from sparsemodel.numerics.search.local_model import LocalModel, LocalModels
+from sparsemodel.numerics.search import GUARD, ROUNDING
+from sparsemodel.numerics.search.local_model import LocalModel, LocalModels, pool_width
 from sparsemodel.numerics.support.closures import closed_changes
 from sparsemodel.numerics.support.units import insertion_scores, support_units
 
@@ -79,7 +80,7 @@ class Ends:
             if key in self.known:
                 continue
             self.known.add(key)
-            if not self.values or value > self.values[0] * (1.0 + 1e-10):
+            if not self.values or value > self.values[0] * (1.0 + ROUNDING):
                 self.last_gain = self.searches
             self.supports.append(support)
             self.values.append(value)
@@ -224,9 +225,8 @@ class SupportSearch:
                 return self._confirmed(point, ends.supports[:_JUDGED]), False
             return None, False
         # One basin, or all of it searched: there is nothing elsewhere.
-        if len(ends.known) == 1 or (self.is_exact and not self._is_pooled(model)):
-            return None, True
-        if not self.models.has_cheap_rows:
+        is_searched = self.is_exact and not self._is_pooled(model)
+        if len(ends.known) == 1 or is_searched or not self.models.has_cheap_rows:
             return None, True
         most = self._effort * _WORK / self._far(model)
         if self._elsewhere.is_enough(ELSEWHERE * self._effort, most):
@@ -278,7 +278,7 @@ class SupportSearch:
         for _ in range(20):
             descents, pool = model.descents(members, size)
             ends, values = descents(np.searchsorted(pool, members)[None], size)
-            if values[0] <= value * (1.0 + 1e-10):
+            if values[0] <= value * (1.0 + ROUNDING):
                 break
             members, value = pool[ends[0][ends[0] >= 0]], float(values[0])
             if pool.size == model.units:
@@ -519,14 +519,14 @@ class SupportSearch:
         size = self._most * self._layout.q
         columns = model.c.shape[1]
         if self._batched and self._is_pooled(model):
-            columns = model.width(self._most) * self._layout.q
+            columns = pool_width(self._most) * self._layout.q
         return 4.0 * size * size * float(columns)
 
     def _far(self, model: LocalModel) -> float:
         """Return the same for a search elsewhere, with a pool or a model of its own."""
         rows, P = validity.observations(self._objective), model.c.shape[1]
         size = self._most * self._layout.q
-        wide = min(P, model.width(self._most) * self._layout.q)
+        wide = min(P, pool_width(self._most) * self._layout.q)
         own = 4.0 * size * P * (size + rows / 4.0) + float(rows) * wide * wide
         return self._work(model) + float(own)
 
@@ -560,7 +560,7 @@ class SupportSearch:
         inside[dead, dead] = 1.0
         values, vectors = np.linalg.eigh(inside)
         turned = vectors.T @ model.c[:, columns].T
-        return 0.5 * float((np.square(turned).sum(axis=1) / np.maximum(values, 1e-9)).sum())
+        return 0.5 * float((np.square(turned).sum(axis=1) / np.maximum(values, GUARD)).sum())
 
     def _explained(self, point: Point) -> float:
         """Return twice what the support of ``point`` lowers its model by."""
