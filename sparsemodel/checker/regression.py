@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sparsemodel.checker.files import real, require
 from sparsemodel.checker.proof.arithmetic import high, low, middle
 from sparsemodel.checker.proof.bound import dual, objective
 from sparsemodel.checker.proof.constraints import FEASIBLE, without_rows
+from sparsemodel.checker.proof.equations import Equations
 from sparsemodel.checker.proof.problem import Problem, build
 from sparsemodel.checker.proof.quadratic import boxed, check_curvature, least_of_all, within
 from sparsemodel.checker.proof.supports import Tree
@@ -148,12 +150,12 @@ def _proved(body: dict[str, Any], problem: Problem, upper: float, feasible: bool
         found.append(problem.supports.bound(*dual(problem, _fitting(problem, points))))
     if proof is not None and proof["tree"] is not None:
         try:
-            tree = _Parts(problem, proof["tree"])
+            names = [t.loss.name for t in problem.terms]
+            own = held is not None and held.get("own")
+            priced = names.index("linear_term", len(whole.terms)) if own else None
+            tree = _Parts(problem, proof["tree"], whole.rows, priced)
             if held is not None:  # most bounds on the coefficients hold for one choice of slopes
                 tree.at = lambda y: _anywhere(witness, without_rows(whole, held, y))
-                names = [t.loss.name for t in problem.terms]
-                own = held.get("own")
-                tree.priced = names.index("linear_term", len(whole.terms)) if own else None
             found.append(tree.bound())
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise files.Refuted(f"the tree is malformed: {error!r}.") from None
@@ -191,16 +193,34 @@ class _Parts(Tree):
 
     at: Callable[[Any], Problem] | None = None
     """The problem with other slopes of linear constraints, where these are in the objective."""
-    priced: int | None = None
-    """The term with these slopes, where parts have slopes of their own."""
 
-    def __init__(self, problem: Problem, tree: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        tree: dict[str, Any],
+        rows: Any = None,
+        priced: int | None = None,
+    ) -> None:
+        """``rows`` are the linear constraints.
+
+        Where parts have slopes of their own for them, ``priced`` is the term that has these.
+        """
+        self.priced = priced
         super().__init__(tree["nodes"], problem.supports)
-        self.problem, self.stages = problem, []
+        self.problem = problem
+        self.stages: list[Any] = []
         said = all(isinstance(tree[name], bool) for name in ("gram", "boxed"))
         require(said, "the tree does not say how its parts were bounded")
         if tree.get("kind") != "parts":
             raise files.NotChecked(f"a proof of the kind {tree.get('kind')!r}")
+        self.equations: Equations | None = None
+        if any("stiffness" in stage for stage in tree["stages"]):
+            own = rows is not None and priced is not None
+            require(own, "a stage has equations that the problem has not")
+            terms = [t for i, t in enumerate(problem.terms) if i != priced]
+            self.equations = Equations(replace(problem, terms=terms), rows)
+            self.stages = [self.equations.stage(stage) for stage in tree["stages"]]
+            return
         for stage in tree["stages"]:
             active = files.index(stage["active"], problem.shape[0])
             taken, member = np.zeros(problem.shape[0]), ~problem.counted
@@ -212,6 +232,8 @@ class _Parts(Tree):
     def evaluate(self, record: Any, inside: Any, out: Any, facts: Any) -> Any:
         """Return what the numbers of a record prove: a base and gains."""
         problem, nobody = self.problem, np.zeros(self.count)
+        if self.equations is not None:
+            return self._beside_rows(self.equations, record, inside, out)
         alive, certain = ~np.append(out, False)[problem.unit], np.append(inside, True)[problem.unit]
         if record.get("enumerated") is True:
             left, k = np.flatnonzero(alive & ~certain), problem.supports.budget - int(inside.sum())
@@ -244,6 +266,28 @@ class _Parts(Tree):
         if self.at is not None and self.priced is not None:
             problem = self.at(points[self.priced])
         return dual(problem, _fitting(problem, points), balanced=balanced)
+
+    def _beside_rows(self, equations: Equations, record: Any, inside: Any, out: Any) -> Any:
+        """Return what a point and slopes of the linear constraints prove."""
+        problem = self.problem
+        if "at" not in record:
+            return -np.inf, np.zeros(self.count)
+        stage = record["stage"]
+        fits = type(stage) is int and 0 <= stage < len(self.stages)
+        require(fits, "a stage of the tree is not there")
+        member = self.stages[stage][0]
+        more = np.ones(equations.count - problem.shape[0], dtype=bool)
+        alive = np.append(~np.append(out, False)[problem.unit], more)
+        if inside.sum() >= problem.supports.budget:
+            alive &= member | np.append(np.append(inside, True)[problem.unit], more)
+        require(
+            np.all(member[alive]), "curvature was taken out for fewer coordinates than are left"
+        )
+        v = np.zeros(equations.count)
+        v[files.index(record["at"], v.size)] = files.numbers(record["x"])
+        v[~alive] = 0.0
+        require(np.all(np.isfinite(v)), "a point of the tree is not finite")
+        return equations.bound(self.stages[stage], v, files.numbers(record["slopes"]), alive)
 
 
 def _fitting(problem: Problem, points: list[Any]) -> list[Any]:

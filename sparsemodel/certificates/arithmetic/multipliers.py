@@ -38,9 +38,11 @@ from sparsemodel.designs import DenseDesign
 from sparsemodel.interfaces import (
     BoolArray,
     Box,
+    Cardinality,
     CertificateError,
     FloatArray,
     IntArray,
+    Knapsack,
     SparseRegression,
     Term,
 )
@@ -117,8 +119,38 @@ def without_rows(form: SparseRegression, held: Multipliers) -> SparseRegression:
     for norm, m in priced_norms:
         reach = 0.5 * m * norm.radius * norm.radius if norm.order == 2 else m * norm.radius
         constant = math.nextafter(constant - reach * (1.0 + 8.0 * U) - TINY, -math.inf)
-    box = _implied(form, rows, norms)
-    return replace(form, terms=tuple(terms), region=None, box=box, constant=constant)
+    box = implied(form, rows, norms, form.sparsity.counted)
+    sparsity = _limited(form, rows)
+    return replace(
+        form, terms=tuple(terms), region=None, box=box, constant=constant, sparsity=sparsity
+    )
+
+
+def _limited(form: SparseRegression, rows: Rows) -> Cardinality:
+    """Return the cardinality with the budget that a row implies beside least sizes.
+
+    Units of ``c' x <= u`` add up to at least what the least sizes of those that are nonzero do. Of
+    several rows that which has room for the fewest units; beside declared budgets none.
+    """
+    sparsity, ends = form.sparsity, form.ends
+    chosen, counted = ends.chosen, sparsity.counted
+    plain = not form.matrix and sparsity.groups is None and sparsity.greedy
+    if not plain or ends.least is None:
+        return sparsity
+    best, fewest = sparsity, sparsity.budget
+    for side, tops in ((1.0, rows.upper), (-1.0, -rows.lower)):
+        for row, top in zip(side * rows.matrix, tops, strict=True):
+            on, low = row != 0.0, np.zeros(row.size)
+            low[on] = np.minimum(row[on] * chosen.lower[on], row[on] * chosen.upper[on])
+            if not (np.isfinite(top) and np.all(np.isfinite(low)) and np.all(low[counted] >= 0.0)):
+                continue
+            size = abs(top) + float(np.abs(low).sum())
+            most = float(top) - float(low[~counted].sum()) + 8.0 * U * (row.size + 8) * size
+            knapsack = Knapsack(low[counted] * (1.0 - 2.0 * U), max(most, 0.0))
+            room = knapsack.count(np.arange(0), np.arange(sparsity.units))
+            if room < fewest:
+                best, fewest = replace(sparsity, knapsacks=(knapsack,)), room
+    return replace(best, k=fewest + sparsity.forced_units)
 
 
 def _norm_term(norm: NormLimit, mu: float) -> Term:
@@ -330,19 +362,20 @@ def refutation(rows: Rows, box: Box | None, on: IntArray, scale: float) -> Float
     return np.asarray(_MUCH * (1.0 + abs(scale)) / size * r)
 
 
-def _implied(form: SparseRegression, rows: Rows, norms: tuple[Limit, ...]) -> Box | None:
-    """Return the bounds with those that constraints imply for counted coordinates without one.
+def implied(
+    form: SparseRegression, rows: Rows, norms: tuple[Limit, ...], among: BoolArray
+) -> Box | None:
+    """Return the bounds with those that constraints imply for coordinates ``among`` without one.
 
     Zero stays inside of them, and they are rounded outwards.
     """
     low, high = form.ends.lower.copy(), form.ends.upper.copy()
-    counted = form.sparsity.counted
     for norm in norms:
         if isinstance(norm, NormLimit) and norm.index is not None:
             size = (1.0 + 8.0 * U) * norm.radius + 8.0 * U * np.abs(norm.shift) + TINY
             for known, sign in ((high, 1.0), (low, -1.0)):
                 far = sign * np.maximum(size - sign * norm.shift, 0.0)
-                free = counted[norm.index] & np.isinf(known[norm.index])
+                free = among[norm.index] & np.isinf(known[norm.index])
                 known[norm.index[free]] = far[free]
     for side, ends in ((1.0, rows.upper), (-1.0, -rows.lower)):
         for row, end in zip(side * rows.matrix, ends, strict=True):
@@ -357,7 +390,7 @@ def _implied(form: SparseRegression, rows: Rows, norms: tuple[Limit, ...]) -> Bo
             slack = 8.0 * U * (on.size + 8) * (abs(end) + np.abs(least[~loose]).sum())
             reach = np.maximum((end - rest + slack) / np.abs(c), 0.0)
             known = np.where(c > 0.0, high[on], -low[on])
-            found = np.where(np.isinf(known) & counted[on], reach, known)
+            found = np.where(np.isinf(known) & among[on], reach, known)
             high[on[c > 0.0]], low[on[c < 0.0]] = found[c > 0.0], -found[c < 0.0]
     least = None if form.box is None else form.box.least
     return Box(low, high, least) if np.any(np.isfinite(low) | np.isfinite(high)) else None

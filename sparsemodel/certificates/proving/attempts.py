@@ -38,6 +38,8 @@ from sparsemodel.certificates.proving.gram.quadratic import Quadratic
 from sparsemodel.certificates.proving.gram.searchable import TIME, WORK, loose
 from sparsemodel.certificates.proving.incumbent import Incumbent
 from sparsemodel.certificates.proving.node import OUT, UNDECIDED, Node
+from sparsemodel.certificates.proving.quadratic import searchable as quadratic
+from sparsemodel.certificates.proving.quadratic.part import QuadraticPart
 from sparsemodel.certificates.proving.records.replay import Checked, checked
 from sparsemodel.certificates.proving.records.writing import Recorder
 from sparsemodel.certificates.proving.search import Search, Snapshot
@@ -108,9 +110,11 @@ class Task:
         known = self._known()  # before anything else reads what a file holds
         form, inner, points = self.form, self.inner, self.points
         root: NodeBounder
-        if quick:
-            held = self.bounds is not None and self.bounds.room is None
-            fixed = held and row_term(form) is not None
+        held = self.bounds is not None and self.bounds.room is None
+        fixed = held and row_term(form) is not None
+        if quick and not fixed and not quadratic.objections(inner):
+            root = QuadraticPart.root(inner, points)
+        elif quick:
             declared = form if fixed else None
             root = gram.GramPart.root(inner, points, self.quadratic, declared)
         else:
@@ -247,7 +251,8 @@ def root_slopes(found: Attempt, problem: CertifiedProblem) -> tuple[Attempt, Cer
     """
     held, first, bounds = problem.multipliers, found.search.first, found.task.bounds
     fixed = bounds is not None and bounds.room is None
-    if held is None or first is None or first.slopes is None or fixed:
+    own = first is not None and first.stage is not None and first.stage.stiffness is not None
+    if held is None or first is None or first.slopes is None or fixed or own:
         return found, problem
     problem = dualised(problem, replace(held, slopes=first.slopes))
     task = replace(found.task, form=problem.minorant, inner=problem.minorant)

@@ -12,17 +12,17 @@ import numpy as np
 from sparsemodel.certificates.arithmetic.condensed import condensed
 from sparsemodel.certificates.arithmetic.multipliers import dualised
 from sparsemodel.certificates.certify import INTERRUPTED, assemble
-from sparsemodel.certificates.dual_bounds.bound import Bound, infimum_bound
+from sparsemodel.certificates.dual_bounds.bound import Bound
 from sparsemodel.certificates.dual_bounds.bound_search import Candidate
 from sparsemodel.certificates.dual_bounds.coefficient_bounds.base import named
 from sparsemodel.certificates.dual_bounds.root import known_candidates
 from sparsemodel.certificates.proving.dual.shared import few_supports
 from sparsemodel.certificates.proving.gram.searchable import objections
-from sparsemodel.certificates.proving.prove import prove
+from sparsemodel.certificates.proving.prove import nothing_known, prove
 from sparsemodel.certificates.proving.records.searches import SEARCHED, searched
 from sparsemodel.certificates.proving.search import Snapshot
 from sparsemodel.certificates.short_proofs.short_proof import hopeless, root_cost
-from sparsemodel.certificates.statements.certificate import Certificate, Witness
+from sparsemodel.certificates.statements.certificate import Certificate
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP, Claim
 from sparsemodel.interfaces import DataError, SparseRegression, UnsupportedProblemError
 from sparsemodel.numerics import as_sequence
@@ -131,7 +131,7 @@ def beyond_root(
             backend=certificate.backend,
             progress=None if aim.decision or few else _enough(form, aim.bound),
             boxable=not few,  # a box leaves a gap where rounding is not small
-            known=known_candidates([certificate], form) or (_nothing(form),),
+            known=known_candidates([certificate], form) or (nothing_known(form),),
         )
     except KeyboardInterrupt:  # before anything was searched
         return _interrupted(certificate)
@@ -145,11 +145,6 @@ def beyond_root(
     seconds = certificate.seconds + time.perf_counter() - began
     moments = [p._replace(seconds=p.seconds + certificate.seconds) for p in proof.progress]
     return replace(proof, seconds=seconds, progress=(*certificate.progress, *moments))
-
-
-def _nothing(form: SparseRegression) -> Candidate:
-    """Return a bound that is known at once: that of the root is looked for when the search ends."""
-    return Candidate(Witness(()), infimum_bound(form), "infimum of the losses")
 
 
 def ended_by_interrupt(certificate: Certificate) -> bool:

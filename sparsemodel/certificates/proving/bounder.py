@@ -23,6 +23,11 @@ class RecordedCurvature:
     """The coordinates that it covers."""
     delta: FloatArray
     """The curvature of each of them."""
+    stiffness: FloatArray | None = None
+    """Of equations, beside which the rest is positive semidefinite; None without equations. Slacks
+    of inequalities then are coordinates as well, after those of the form."""
+    pairs: tuple[IntArray, IntArray, FloatArray] | None = None
+    """Two coordinates each, and what is taken out of the product of the two."""
 
 
 @final
@@ -130,6 +135,14 @@ class NodeBounder(ABC):
 
         ``before`` units were undecided when it was relaxed last.
         """
+
+    def branching(self, node: Node, aim: Aim) -> int | None:
+        """Return the place of the unit to branch on; None for the largest one."""
+        return None
+
+    def proposals(self, node: Node, upper: float) -> list[FloatArray]:
+        """Return points found from a node's relaxation that may be better than ``upper``."""
+        return []
 
     def copied(self, node: Node) -> NodeBounder | None:
         """Return this part without the units that are out, for a node's children; None to stay."""

@@ -58,13 +58,14 @@ class Code:
 
 
 NODES = Code("sparsemodel.certificates.proving.gram.kernels.node_compiled", "solve_node")
+QUADRATIC = Code("sparsemodel.certificates.proving.quadratic.kernel", "solve_node")
 BOUNDS = Code("sparsemodel.certificates.dual_bounds.coefficient_bounds.rows_compiled", "settle")
 GRAPHS = Code("sparsemodel.certificates.precision_matrices.proving.ascent_compiled", "ascend")
 
 
 def _loading() -> float:
     """Return the seconds that loading takes at most: Numba itself is loaded with the first."""
-    return _FURTHER if any(code.loaded for code in (NODES, BOUNDS, GRAPHS)) else LOADING
+    return _FURTHER if any(code.loaded for code in (NODES, QUADRATIC, BOUNDS, GRAPHS)) else LOADING
 
 
 @contextmanager

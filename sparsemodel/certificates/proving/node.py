@@ -84,6 +84,13 @@ class Node:
         return undecided
 
     @property
+    def most(self) -> int:
+        """Return how many undecided units there is room for: ``k``, or less by a budget."""
+        inside, undecided = np.flatnonzero(self.status == IN), self.undecided
+        budgets = self.part.sparsity.knapsacks
+        return min([self.k, *(one.count(inside, undecided) for one in budgets)])
+
+    @property
     def choice(self) -> Cardinality:
         """Return what may be chosen of the undecided units, numbered from 0 on."""
         undecided, inside = self.undecided, np.flatnonzero(self.status == IN)
@@ -164,6 +171,7 @@ def decide(low: Minorant, status: Any, k: int, sparsity: Cardinality = K_ALONE) 
     gains, room = low.gains.copy(), np.ones(left.size, dtype=bool)
     for knapsack in sparsity.knapsacks:
         room &= knapsack.fitting(inside)[left]
+        k = min(k, knapsack.count(inside, left))
     for layer in sparsity.crossing:
         room &= ~layer.full(inside)[left]
     gains[left[~room]] = -math.inf

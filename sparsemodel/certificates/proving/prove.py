@@ -12,7 +12,7 @@ import numpy as np
 
 from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem, condensed, uncondensed
 from sparsemodel.certificates.arithmetic.multipliers import dualised
-from sparsemodel.certificates.arithmetic.rounding import U
+from sparsemodel.certificates.arithmetic.rounding import CAUTION, U
 from sparsemodel.certificates.certify import (
     assemble,
     carried,
@@ -30,7 +30,7 @@ from sparsemodel.certificates.dual_bounds.coefficient_bounds.certifying import w
 from sparsemodel.certificates.dual_bounds.root import Reserve, contradicts
 from sparsemodel.certificates.dual_bounds.witness import evaluate, extracted
 from sparsemodel.certificates.proving.attempts import Attempt, Task, attempted, resumed, root_slopes
-from sparsemodel.certificates.proving.compiling import NODES, loadable
+from sparsemodel.certificates.proving.compiling import NODES, QUADRATIC, loadable
 from sparsemodel.certificates.proving.dual.shared import loose_coordinates
 from sparsemodel.certificates.proving.gram.searchable import (
     every_slope,
@@ -38,6 +38,7 @@ from sparsemodel.certificates.proving.gram.searchable import (
     objections,
     searchable,
 )
+from sparsemodel.certificates.proving.quadratic import searchable as quadratic
 from sparsemodel.certificates.proving.records.replay import checked, tree_bound, upgraded
 from sparsemodel.certificates.proving.records.resuming import at_least, better, stored_tree
 from sparsemodel.certificates.proving.records.searches import NOTHING, SEARCHED, searched
@@ -154,12 +155,17 @@ def prove(
         bounds = resume.witness.bounds if tree["boxed"] else None
         at = primal(form, checked_point(form, resume.x))
         inner = within(form, bounds, at, problem.undualised)
-    quick = not objections(inner) and (tree is None or tree["gram"] is True)
+    rows = not quadratic.objections(inner)
+    quick = (rows or not objections(inner)) and (tree is None or tree["gram"] is True)
     left, products = Budget(deadline), sum(term.design.gram_operations for term in form.terms)
     # Nothing is left to gain, or the Gram matrix or the compiled code alone would take longer.
     ready = resume is None and infimum_bound(declared).value >= 0.0
     ready = ready and exact_fit(problem.equivalent, x, problem.at_point.value)
-    late = quick and tree is None and not (left.fits(products) and loadable(NODES, deadline))
+    late = (
+        quick
+        and tree is None
+        and not (left.fits(products) and loadable(QUADRATIC if rows else NODES, deadline))
+    )
     if ready or late:
         return certify(
             declared,
@@ -173,7 +179,8 @@ def prove(
         )
     if resume is not None:
         x, problem = better(x, problem, resume)
-    reserve = Reserve(began, time_limit, known)
+    # What searches with linear constraints find at their root is the best bound without branching.
+    reserve = Reserve(began, time_limit, known or ((nothing_known(form),) if rows else ()))
     task = Task(
         form,
         inner,
@@ -199,6 +206,11 @@ def prove(
         reserve, duals if problem.minorant is declared else (), names, backend, history
     )
     return certificate if again is None or again.bound <= certificate.bound else again
+
+
+def nothing_known(form: SparseRegression) -> Candidate:
+    """Return a bound that is known at once: that of the root is looked for when a search ends."""
+    return Candidate(Witness(()), infimum_bound(form), "infimum of the losses")
 
 
 def _with_slopes(
@@ -328,6 +340,11 @@ class _Conclusion:
         prices = np.sort(np.broadcast_to(sparsity.unit_price, (sparsity.units,)))
         # Whoever checks it adds prices up in another order.
         proved = self.search.bound - 8.0 * U * float(prices[-max(sparsity.budget, 1) :].sum())
+        if record is not None and any("stiffness" in stage for stage in record["stages"]):
+            # The search rounds as it likes: what is stated is evaluated from the record.
+            proved = checked(
+                *(task.form, task.inner, record), caution=CAUTION, bounds=task.bounds
+            ).bound
         dual = record is not None and not record["gram"]
         loose = loose_coordinates(task.form)[task.form.sparsity.counted]
         if dual and (task.inner is not task.form or np.any(loose)):
@@ -350,6 +367,8 @@ class _Conclusion:
         first, size = self.search.first, self.task.form.sparsity.size
         bare = Witness((), bounds=self.task.bounds)
         if first is None or first.stage is None or first.duals is not None:
+            return bare
+        if first.stage.stiffness is not None:
             return bare
         at = first.x if first.at is None else first.at
         if not np.all(np.isfinite(at)):

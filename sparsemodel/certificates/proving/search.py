@@ -196,7 +196,10 @@ class Search:
                 if not self._finish(node):
                     self._give_up(node)
                 return
-            if self.incumbent.offer(node):
+            better = self.incumbent.offer(node)
+            for x in node.part.proposals(node, self.incumbent.upper):
+                better = self.incumbent.take(x) or better
+            if better:
                 self._report()
             if self._done(node):
                 return
@@ -307,7 +310,10 @@ class Search:
     def _divide(self, node: Node, proved: Proved) -> None:
         """Branch on the largest undecided unit; sides that the bound closes are not looked at."""
         undecided = node.undecided
-        place = int(undecided[int(np.argmax(node.sizes[undecided]))])
+        aim = Aim(self.cutoff, self.incumbent.upper, self._deadline)
+        place = node.part.branching(node, aim)
+        if place is None:
+            place = int(undecided[int(np.argmax(node.sizes[undecided]))])
         if node.link is None:
             raise ValueError("a node is divided after it was recorded")
         number, unit = node.link[0], int(node.part.units[place])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -175,18 +176,50 @@ def without_rows(problem: Any, held: dict[str, Any], y: Any) -> Any:
         terms[-1].loss.upper = np.where(above, np.inf, np.where(rows, 0.0, y))
     if np.any(stiff):
         add("squared_loss", matrix, np.where(stiff > 0.0, low, 0.0), stiff, 0.0)
-    lower, upper = _implied(problem, matrix, low, high)
+    lower, upper = implied(problem, matrix, low, high, problem.counted)
+    supports = _with_budget(problem, matrix, low, high)
     return replace(
-        problem, terms=terms, constant=constant, lower=lower, upper=upper, rows=None, norms=()
+        problem,
+        terms=terms,
+        constant=constant,
+        lower=lower,
+        upper=upper,
+        rows=None,
+        norms=(),
+        supports=supports,
     )
 
 
-def _implied(problem: Any, matrix: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """Return bounds with what constraints imply where there is none, rounded outwards."""
-    lower, upper, counted = problem.lower.copy(), problem.upper.copy(), problem.counted
+def _with_budget(problem: Any, matrix: Any, low: Any, high: Any) -> Any:
+    """Return the supports with the budget of the row that has room for the fewest units.
+
+    What units add up to is at least what their least sizes do. None beside declared budgets.
+    """
+    ends, counted, found = problem.chosen, problem.counted, copy(problem.supports)
+    alone = np.any(problem.least) and problem.units == counted.sum()
+    if not alone or found.priced or found.order:
+        return found
+    for row, end in (*zip(matrix, high, strict=True), *zip(-matrix, -low, strict=True)):
+        on, least = row != 0.0, np.zeros(row.size)
+        least[on] = np.minimum(row[on] * ends[0][on], row[on] * ends[1][on])
+        if np.isfinite(end) and np.all(np.isfinite(least)) and np.all(least[counted] >= 0.0):
+            size = abs(end) + np.abs(least).sum()
+            most = end - least[~counted].sum() + 16.0 * UNIT * (row.size + 8) * size
+            one = least[counted] * (1.0 - 4.0 * UNIT), max(float(most), 0.0)
+            other = copy(problem.supports)
+            other.rows, other.priced, other.plain = [one, *other.rows], 1, False
+            nobody = np.zeros(other.count, dtype=bool)
+            other.budget = min(other.budget, other.room(nobody, ~nobody))
+            found = other if other.budget < found.budget else found
+    return found
+
+
+def implied(problem: Any, matrix: Any, low: Any, high: Any, among: Any) -> tuple[Any, Any]:
+    """Return bounds with what constraints imply for ``among`` without one, rounded outwards."""
+    lower, upper = problem.lower.copy(), problem.upper.copy()
 
     def within(on: Any, near: Any, far: Any) -> None:
-        on, near, far = on[counted[on]], near[counted[on]], far[counted[on]]
+        on, near, far = on[among[on]], near[among[on]], far[among[on]]
         upper[on] = np.where(upper[on] == np.inf, far, upper[on])
         lower[on] = np.where(lower[on] == -np.inf, near, lower[on])
 

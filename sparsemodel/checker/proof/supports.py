@@ -94,16 +94,25 @@ class Supports:
             dearer, base = dearer + scaled * costs, low(base - scaled * most)
         return max(best, self._greedy(base, gains, dearer, must, left)[0])
 
+    def room(self, must: Any, left: Any) -> int:
+        """Return how many units may be in: as many of the cheapest as budgets have room for."""
+        most, chosen = self.budget, int(must.sum())
+        for row in self.rows[: self.priced]:
+            costs = np.cumsum(np.sort(row[0][left]))
+            fits = np.searchsorted(costs, _room(row, must) + 1e-12 * abs(row[1]), side="right")
+            most = min(most, chosen + int(fits))
+        return most
+
     def _greedy(self, base: Any, gains: Any, prices: Ball, must: Any, left: Any) -> Any:
         """Return the bound at these prices, and the units that are in.
 
         Beside ``must`` one after the other, the most profitable first, where limits leave room: the
         best choice, as their sets are disjoint or one within the other.
         """
-        profits = high(gains - prices)
+        profits, most = high(gains - prices), self.room(must, left)
         chosen, candidates = np.flatnonzero(must).tolist(), np.flatnonzero(left & (profits > 0))
         for unit in candidates[np.argsort(-profits[candidates], kind="stable")].tolist():
-            if len(chosen) == self.budget:
+            if len(chosen) >= most:
                 break
             own = (one for one in self.limits if unit in one[0])
             if all(np.isin(chosen, among).sum() < most for among, most in own):

@@ -54,6 +54,12 @@ class Knapsack:
         """Return which single units fit the budget beside those ``taken``, shape ``(units,)``."""
         return np.asarray(self.costs <= self.left(taken))
 
+    def count(self, taken: IntArray, kept: IntArray) -> int:
+        """Return how many of the units ``kept`` the budget has room for, beside those ``taken``."""
+        costs = np.cumsum(np.sort(self.costs[kept]))
+        room = self.left(taken)
+        return int(np.searchsorted(costs, room + 1e-12 * abs(self.most), side="right"))
+
     def after(self, taken: IntArray, kept: IntArray) -> Knapsack:
         """Return what units that are ``taken`` leave of the budget to those ``kept``."""
         return Knapsack(self.costs[kept], self.left(taken))

@@ -54,6 +54,7 @@ def searched(
     """
     from sparsemodel.certificates.dual_bounds.root import known_candidates
     from sparsemodel.certificates.proving.prove import prove as search
+    from sparsemodel.certificates.proving.quadratic.searchable import searchable
     from sparsemodel.certificates.proving.search import Snapshot
 
     def listen(now: Snapshot) -> object:
@@ -61,7 +62,8 @@ def searched(
 
     x, began = outcome.x, time.perf_counter()
     gap, time_limit, resume = asked.gap, asked.time_limit, asked.resume
-    share = 1.0 if last is not None or form.region is None else _SHARE
+    alone = last is not None or form.region is None or searchable(form)
+    share = 1.0 if alone else _SHARE
     try:
         known = known_candidates([last, resume], form)
         earlier = _resumable(last, gap) if resume is None else resume
@@ -82,7 +84,7 @@ def searched(
         )
     except KeyboardInterrupt:  # before there was anything to search
         found = _at_hand(form, outcome, backend, names, last)
-    if last is None:
+    if not alone:
         left = None if time_limit is None else time_limit - (time.perf_counter() - began)
         last = _otherwise(form, outcome, found, backend, names, gap, left)
     alike = 0.0 if last is None else max(last.allowance, _SAME * abs(last.upper))

@@ -79,10 +79,10 @@ class Quadratic:
         return bool(np.all(np.diag(self.hessian) < _HUGE) and np.all(np.isfinite(self.linear)))
 
     @classmethod
-    def of(cls, form: SparseRegression) -> Quadratic:
-        """Compute the quadratic of ``form``, O(n p^2)."""
+    def of(cls, form: SparseRegression, *, shifted: bool = True) -> Quadratic:
+        """Compute the quadratic of ``form``, O(n p^2), of columns nearer to zero if ``shifted``."""
         p = form.sparsity.size
-        shifts = ShiftColumns.find(form, targets=True)
+        shifts = ShiftColumns.find(form, targets=True) if shifted else None
         form = form if shifts is None else shifts.apply(form)
         g, h = np.zeros(p), None
         curved = [term for term in form.terms if term.traits.square]

@@ -22,6 +22,7 @@ from sparsemodel.certificates.dual_bounds.diagonal_shift import LARGE
 from sparsemodel.certificates.proving.compiling import BOUNDS, compilable, loadable
 from sparsemodel.certificates.proving.dual.shared import loose_coordinates
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic
+from sparsemodel.certificates.proving.quadratic import searchable as quadratic
 from sparsemodel.certificates.statements.numbers import norms_of, rows_of
 from sparsemodel.interfaces import FloatArray, SparseRegression
 from sparsemodel.numerics.linear_programs.minimiser import is_linear_program
@@ -83,10 +84,14 @@ def searchable(
     """
     if problem.form.region is None:
         return problem, bounds
+    straight = is_linear_program(problem.form)  # where nodes choose all slopes at no cost
+    can_compile = compilable() and not straight
+    own = with_multipliers(problem, x, 0.0, own=True) if can_compile else problem
+    if can_compile and own.multipliers is not None and not quadratic.objections(own.minorant):
+        return own, None
     form = problem.form
-    straight = is_linear_program(form)  # where its nodes choose all slopes at no cost
     sloped = sloped or straight
-    other = own_slopes(problem, x) if compilable() and not straight else None
+    other = own_slopes(problem, x) if can_compile else None
     flat = sum(term.design.shape[0] for term in form.terms) < form.sparsity.size
     if other is None or (sloped and norms_of(form)):
         problem = with_multipliers(problem, x, STIFF, own=True, sloped=sloped)
@@ -105,7 +110,7 @@ def _relaxed(
     if not loadable(BOUNDS, deadline):
         return problem, None
     end = _share(deadline)
-    held, quadratic, best = problem.multipliers, Quadratic.of(problem.minorant), None
+    held, whole, best = problem.multipliers, Quadratic.of(problem.minorant), None
     other = None if held is None else dualised(problem, replace(held, slopes=0.0 * held.slopes))
     for left in range(ROUNDS, -1, -1):
         if other is None or other.multipliers is None:
@@ -115,7 +120,7 @@ def _relaxed(
             other.at_point,
             work=WORK,
             deadline=end,
-            quadratic=quadratic.at(other.multipliers.slopes),
+            quadratic=whole.at(other.multipliers.slopes),
         )
         if isinstance(bounds, str):
             break

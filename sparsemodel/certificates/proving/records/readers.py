@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparsemodel.certificates.arithmetic.products import column_norms
+from sparsemodel.certificates.arithmetic.rounding import add_up
 from sparsemodel.certificates.dual_bounds.bound import Bound, dual_bound, nothing
 from sparsemodel.certificates.dual_bounds.diagonal_shift import (
     Extraction,
@@ -22,6 +23,7 @@ from sparsemodel.certificates.proving.gram import enumeration
 from sparsemodel.certificates.proving.gram.quadratic import Quadratic, minorant
 from sparsemodel.certificates.proving.gram.searchable import objections
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant
+from sparsemodel.certificates.proving.records.rows import RowProblem, RowStage
 from sparsemodel.compiler.reductions.shift_columns import ShiftColumns
 from sparsemodel.interfaces import (
     CertificateError,
@@ -134,6 +136,74 @@ class GramReader(Reader):
             self._q, live, full[live], self._balanced, k, caution=self._caution
         )
         return -math.inf if found is None else found.bound
+
+
+class RowReader(Reader):
+    """Evaluates points and slopes of squared losses with linear constraints."""
+
+    def __init__(
+        self,
+        form: SparseRegression,
+        stages: Any,
+        caution: float,
+    ) -> None:
+        self._form, self._caution = form, caution
+        self._problem = RowProblem(form, Quadratic.of(form, shifted=False))
+        self._counted = np.flatnonzero(form.sparsity.counted)
+        more = np.arange(form.sparsity.size, self._problem.coordinates)
+        self._always = np.concatenate([form.sparsity.free, more])
+        self._stages = [self._stage(stage) for stage in stages]
+
+    def _stage(self, stage: Any) -> RowStage:
+        if stage.keys() != {"active", "delta", "stiffness", "pairs"}:
+            raise ValueError("a stage has other lines than it must have")
+        size = self._problem.coordinates
+        active = indices(stage["active"], size)
+        member, delta = np.zeros(size, dtype=bool), np.zeros(size)
+        member[active], delta[active] = True, numbers(stage["delta"])
+        i, j = (np.array(index, dtype=np.intp) for index in stage["pairs"][:2])
+        for index in stage["pairs"][:2]:
+            for one in index:
+                indices([one], size)
+        pairs = i, j, numbers(stage["pairs"][2])
+        if not np.all(np.isfinite(np.concatenate([delta, pairs[2]]))):
+            raise ValueError("extracted curvature is not finite")
+        stiffness = numbers(stage["stiffness"])
+        try:
+            return self._problem.stage(member, delta, stiffness, pairs)
+        except ValueError as error:
+            if "have this curvature" in str(error):
+                raise _no_curvature() from None
+            raise
+
+    def minorant(self, record: Any, status: Any, known: Any) -> Minorant | None:
+        """Return what a point and slopes prove, over all units."""
+        if "x" not in record:
+            return None
+        number, size = record["stage"], self._problem.coordinates
+        stage = self._stages[number]
+        if self._form.sparsity.budget <= np.sum(status == IN):  # no other one can be nonzero
+            out = (status == UNDECIDED) & ~stage.member[self._counted]
+            status = np.where(out, OUT, status)
+        alive = np.append(
+            _alive(self._form, status), np.ones(size - self._form.sparsity.size, bool)
+        )
+        if number < 0 or not np.all(stage.member[alive]):
+            raise ValueError("a stage does not cover a part")
+        v = np.zeros(size)
+        v[indices(record["at"], size)] = numbers(record["x"])
+        v[~alive] = 0.0
+        if not np.all(np.isfinite(v)):
+            raise ValueError("a point is not finite")
+        low = self._problem.minorant(stage, alive, v, numbers(record["slopes"]), self._caution)
+        if low is None:
+            return None
+        base = math.nextafter(low.base - add_up(low.gains[self._always]), -math.inf)
+        return Minorant(base, low.gains[self._counted])
+
+    def enumerated(self, status: Any, k: int) -> float:
+        """Raise ValueError: supports beside constraints are not looked at one by one."""
+        raise ValueError("supports of squared losses alone can be looked at one by one")
 
 
 class DualReader(Reader):

@@ -22,6 +22,7 @@ from sparsemodel.certificates.proving.records.readers import (
     DualReader,
     GramReader,
     Reader,
+    RowReader,
     indices,
 )
 from sparsemodel.certificates.proving.records.writing import KIND
@@ -124,7 +125,11 @@ def checked(
         inner = within if tree["boxed"] else form
         fixed = inner is not form and (bounds is None or bounds.room is None)
         reader: Reader
-        if tree["gram"] is True:
+        if tree["gram"] is True and any("stiffness" in stage for stage in tree["stages"]):
+            if fixed and row_term(form) is not None:
+                raise ValueError("bounds on the coefficients hold for one choice of the slopes")
+            reader = RowReader(inner, tree["stages"], caution)
+        elif tree["gram"] is True:
             wide = form if fixed else inner
             reader = GramReader(inner, tree["stages"], caution, quadratic, wide)
         else:

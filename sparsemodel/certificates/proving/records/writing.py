@@ -4,7 +4,8 @@ A record is a dual point (and the coordinates ``balanced`` whose slopes vanish n
 with curvature taken out around it, and ``slopes`` of linear constraints), what its bound decided
 (units ``out``, units ``in``), and what came after: nothing, another record for what is left
 (``next``), or a branch on a unit with one record for either decision, -1 where there is none. Units
-are numbered as in the form, stages hold the curvature of coordinates.
+are numbered as in the form, stages hold the curvature of coordinates; beside equations also their
+``stiffness`` and curvature of ``pairs``, and slacks of inequalities are coordinates after others.
 """
 
 from __future__ import annotations
@@ -90,7 +91,14 @@ class Recorder:
     def _number(self, stage: RecordedCurvature) -> int:
         if id(stage) not in self._known:
             self._known[id(stage)] = (len(self._stages), stage)
-            self._stages.append({"active": stage.active.tolist(), "delta": stage.delta.tolist()})
+            line: dict[str, Any] = {"active": stage.active.tolist(), "delta": stage.delta.tolist()}
+            if stage.stiffness is not None:
+                line["stiffness"] = stage.stiffness.tolist()
+                none = np.zeros(0, np.intp)
+                i, j, taken = stage.pairs or (none, none, np.zeros(0))
+                line["pairs"] = [i.tolist(), j.tolist(), taken.tolist()]
+                self._size += 3 * int(taken.size)
+            self._stages.append(line)
             self._size += 2 * stage.active.size
         return self._known[id(stage)][0]
 

@@ -1,0 +1,1 @@
+"""Nodes of quadratic objectives with linear constraints, bounded by one compiled kernel."""

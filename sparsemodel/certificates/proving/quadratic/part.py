@@ -1,0 +1,466 @@
+"""Nodes of a quadratic with linear constraints: multipliers, signs and least sizes inside."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from sparsemodel.certificates.proving.bounder import (
+    COPIED,
+    Aim,
+    Finished,
+    NodeBounder,
+    RecordedCurvature,
+    Relaxed,
+)
+from sparsemodel.certificates.proving.compiling import QUADRATIC, interruptible, warmed
+from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
+from sparsemodel.certificates.proving.quadratic.exchange import Exchange
+from sparsemodel.certificates.proving.quadratic.problem import QuadraticProblem
+from sparsemodel.certificates.proving.quadratic.relaxation import Curvature, Relaxation
+from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
+from sparsemodel.numerics import best_units
+
+_ROUNDS, _CHILD_ROUNDS, _LEAF_ROUNDS = 8, 3, 40
+"""Rounds of multipliers at a node, at a child that may be branched on, and at one where nothing is
+left to choose."""
+
+_EXACT, _ROUGH = 1e-10, 1e-8
+"""Gradients that are zero, in units of the largest curvature."""
+
+_ITERATIONS, _EVERY = 300, 20
+"""Of the method of multipliers at the root, and how many of them before the bound is looked at."""
+
+_LITTLE, _OFTEN = 0.02, 2
+"""The share of the gap that so many iterations have to be worth, ``_OFTEN`` times in a row."""
+
+_CLOSE = 0.03
+"""Gap, relative, up to which branching does well with a diagonal alone: pairs are of no use to
+nodes in which both are in, so that they are for roots that are far from closed."""
+
+_AGAIN, _MORE_IN = 60, 3
+"""Iterations for a part of the problem, and how many more units are in before pairs are found
+again: those of units that are in are lost."""
+
+_SHRINK = 0.8
+"""Curvature is found again when this share of the undecided units (or less) is left."""
+
+_TRIED = 4
+"""Units that are tried before a node is branched on one."""
+
+_FEWER = 3
+"""Units less than there is room for that exchanges begin with as well."""
+
+_NEXT = 50
+"""Nodes after which points are sought by exchanges again."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """The coordinates that are left, with the curvature that is taken out of them."""
+
+    on: IntArray
+    """Which of the problem's coordinates, slacks among them."""
+    matrix: FloatArray
+    """``M``."""
+    rows: FloatArray
+    of: FloatArray
+    row: FloatArray
+    record: RecordedCurvature
+    paired: bool
+    relaxation: Relaxation | None = None
+
+    def restricted(self, keep: Any) -> Stage:
+        """Return the same on some of the coordinates."""
+        matrix = np.ascontiguousarray(self.matrix[np.ix_(keep, keep)])
+        rows = np.ascontiguousarray(self.rows[:, keep])
+        return replace(self, on=self.on[keep], matrix=matrix, rows=rows, of=self.of[keep].copy())
+
+
+@final
+class SharedKernel:
+    """The problem, the compiled code and points known so far: what all parts have in common."""
+
+    def __init__(self, problem: QuadraticProblem) -> None:
+        self.problem = problem
+        self.delay = 0.0
+        self.exchange = Exchange(problem, self.solve)
+        self.relaxed = 0
+        self._solve: Any = None
+
+    def solve(
+        self, stage: Any, status: Any, k: int, start: Any, cutoff: float, *, rounds: int, tol: float
+    ) -> Any:
+        """Solve a node; ``start`` are ``w``, ``y`` and ``t``."""
+        if self._solve is None:
+            self._solve = self._compiled()
+        w, y, t = start
+        return self._solve(
+            *(
+                stage.matrix,
+                stage.rows,
+                stage.of,
+                stage.row,
+                status,
+                k,
+                w,
+                y,
+                t,
+                cutoff,
+                rounds,
+                tol,
+            )
+        )
+
+    def _compiled(self) -> Any:
+        """Compile, on first use on a machine; return what is compiled."""
+        from sparsemodel.certificates.proving.quadratic.kernel import solve_node
+
+        one, ones = np.ones(1), np.array([[0.0, 1.0, 0.0, 1.0]])
+        row = np.array([[1.0, np.inf, 1.0]])
+
+        def small() -> None:
+            solve_node(
+                np.eye(1),
+                np.eye(1),
+                ones,
+                row,
+                np.zeros(1, np.int8),
+                1,
+                one,
+                one.copy(),
+                0.0,
+                0.0,
+                1,
+                1e-8,
+            )
+
+        self.delay += warmed(QUADRATIC, small)
+        return interruptible(solve_node)
+
+
+@final
+class QuadraticPart(NodeBounder):
+    """Some units of a quadratic with linear constraints, others in for good."""
+
+    def __init__(
+        self,
+        shared: SharedKernel,
+        units: IntArray,
+        inside: IntArray,
+        stage: Stage | None = None,
+        before: Stage | None = None,
+    ) -> None:
+        """``before`` is the stage of more units, to begin with where ``stage`` is not known."""
+        self._shared, self.units, self.inside_units = shared, units, inside
+        problem = shared.problem
+        sparsity = problem.form.sparsity
+        self.sparsity = sparsity.after(inside, units)
+        self._sized = bool((problem.low[problem.counted] > 0.0).any())
+        self._paid = sparsity.charge(inside)
+        self.rounding = 8.0 * problem.q.unit * problem.q.aim**2
+        self._coordinates = problem.counted[units]
+        self._stage, self._before = stage, before
+        self._last: Any = None
+        self._leaf: Stage | None = None
+        always = np.concatenate([problem.always, problem.counted[inside]])
+        self._on = np.sort(np.concatenate([self._coordinates, always]))
+
+    @classmethod
+    def root(cls, form: SparseRegression, points: SparseRegression) -> QuadraticPart:
+        """Return the part that is the whole problem, constraints in the objective of ``form``."""
+        shared = SharedKernel(QuadraticProblem.of(form, points))
+        return cls(shared, np.arange(shared.problem.counted.size), np.empty(0, np.intp))
+
+    @property
+    def delay(self) -> float:
+        """Return the seconds that compiling took."""
+        return self._shared.delay
+
+    # ---- stages ------------------------------------------------------------------------------
+
+    def _staged(self, node: Node, aim: Aim) -> Stage:
+        """Return the stage of this part, found when it is first asked for."""
+        if self._stage is None:
+            self._stage = self._found(node, aim, _ITERATIONS)
+        return self._stage
+
+    def _relaxation(self, status: Any, k: int) -> Relaxation:
+        """Return the relaxation of this part, with some units decided."""
+        problem, on = self._shared.problem, self._on
+        full = self._full(status, on)
+        return Relaxation(
+            problem.matrix[np.ix_(on, on)],
+            problem.linear[on],
+            problem.rows[:, on],
+            problem.right,
+            problem.low[on],
+            problem.high[on],
+            full,
+            k,
+            problem.q.rows,
+        )
+
+    def _found(self, node: Node, aim: Aim, iterations: int) -> Stage:
+        """Return a stage with the curvature of the doubly nonnegative relaxation."""
+        relaxation = self._relaxation(node.status, node.most)
+        best = self._made(relaxation, relaxation.plain(), paired=False)
+        start = self._start(best, node)
+        highest, upper = self._bounded(best, node, start), aim.upper
+        if self._before is not None:
+            kept = np.isin(self._before.on, self._on)
+            stage = self._before.restricted(kept)
+            bound = self._bounded(stage, node, start)
+            if bound > highest:
+                best, highest = stage, bound
+            if self._before.relaxation is not None:
+                relaxation.begun_as(self._before.relaxation, kept)
+        for paired in (False, True):
+            close = upper - highest <= _CLOSE * abs(upper)
+            if (paired and close) or not relaxation.worth(aim.deadline):
+                break
+            own, stalls = -math.inf, 0
+
+            def enough(curvature: Curvature, paired: bool = paired, upper: float = upper) -> bool:
+                nonlocal best, highest, own, stalls
+                stage = self._made(relaxation, curvature, paired=paired)
+                bound = self._bounded(stage, node, start)
+                little = _LITTLE * (upper - max(bound, highest))
+                stalls = stalls + 1 if own > -math.inf and abs(bound - own) <= little else 0
+                own = bound
+                if bound > highest:
+                    best, highest = stage, bound
+                return stalls >= _OFTEN or bound >= aim.cutoff
+
+            relaxation.improve(iterations, _EVERY, enough, paired=paired, deadline=aim.deadline)
+            if not node.depth and not paired:
+                node.sizes = self._read(best, self._last, node).sizes
+                self._explore(node)
+                upper = min(upper, self._shared.exchange.best)
+        return best
+
+    def _made(self, relaxation: Relaxation, curvature: Curvature, *, paired: bool) -> Stage:
+        """Return a stage with given curvature."""
+        problem, on = self._shared.problem, self._on
+        unit, d = problem.unit[on], curvature.d
+        matrix = relaxation.matrix - np.diag(d) - curvature.pairs
+        of = np.column_stack([problem.linear[on], d, problem.low[on], problem.high[on]])
+        row = np.column_stack([problem.right, problem.caps, curvature.tau])
+        i, j = np.nonzero(np.triu(curvature.pairs))
+        record = RecordedCurvature(
+            on,
+            2.0 * d / np.square(unit),
+            stiffness=2.0 * curvature.tau * np.square(problem.scale),
+            pairs=(on[i], on[j], 2.0 * curvature.pairs[i, j] / (unit[i] * unit[j])),
+        )
+        rows = np.ascontiguousarray(problem.rows[:, on])
+        return Stage(on, np.ascontiguousarray(matrix), rows, of, row, record, paired, relaxation)
+
+    def _bounded(self, stage: Stage, node: Node, start: Any) -> float:
+        """Return the bound of a node with a stage, whose point and multipliers are kept."""
+        status = self._full(node.status, stage.on)
+        found = self._shared.solve(stage, status, node.most, start, math.inf, rounds=30, tol=_ROUGH)
+        start[0][:], start[1][:], start[2] = found[4], found[2], found[3]
+        self._last = found
+        return float(found[0])
+
+    # ---- nodes -------------------------------------------------------------------------------
+
+    def _full(self, status: Any, on: IntArray) -> Any:
+        """Return the status of coordinates, of those that are not in this part for good."""
+        full = np.full(self._shared.problem.linear.size, IN, np.int8)
+        full[self._shared.problem.counted] = OUT
+        full[self._shared.problem.counted[self.inside_units]] = IN
+        full[self._coordinates] = status
+        return full[on]
+
+    def _start(self, stage: Stage, node: Node) -> list[Any]:
+        """Return where a node's relaxation starts: the point, the multipliers, the budget's."""
+        problem = self._shared.problem
+        at = np.zeros(problem.linear.size)
+        at[: node.start.size] = node.start
+        w = at[stage.on] / problem.unit[stage.on]
+        y = np.zeros(problem.right.size) if node.slopes is None else self._inner(node.slopes)
+        return [w, y, node.hint]
+
+    def _inner(self, slopes: FloatArray) -> FloatArray:
+        """Return multipliers from slopes of the declared rows."""
+        problem = self._shared.problem
+        return -slopes * problem.extended.sign / problem.scale
+
+    def _outer(self, y: FloatArray) -> FloatArray:
+        """Return slopes of the declared rows."""
+        problem = self._shared.problem
+        return np.asarray(-y * problem.extended.sign * problem.scale)
+
+    def _open(self, node: Node) -> Any:
+        """Return the status of a node's units where those that nothing has room for are out."""
+        if self.sparsity.plain:
+            return node.status
+        status = np.where(node.status == IN, IN, OUT).astype(np.int8)
+        status[node.undecided] = UNDECIDED
+        return status
+
+    def at_start(self, node: Node, aim: Aim) -> Relaxed | None:
+        """Return None: a relaxation takes no longer."""
+        return None
+
+    def relax(self, node: Node, aim: Aim) -> Relaxed | None:
+        """Return the relaxation of a node."""
+        convex = self._convex(node)
+        if aim.exact or convex:
+            return self._at_leaf(node, aim, convex)
+        stage = self._staged(node, aim)
+        status = self._full(self._open(node), stage.on)
+        cutoff = aim.cutoff - self._charge(node)
+        cutoff += 1e-9 * abs(cutoff)
+        start = self._start(stage, node)
+        found = self._shared.solve(
+            stage, status, node.most, start, cutoff, rounds=_ROUNDS, tol=_ROUGH
+        )
+        return self._read(stage, found, node)
+
+    def _convex(self, node: Node) -> bool:
+        """Return whether any of the undecided units may be in, and being in costs them nothing."""
+        undecided = node.undecided
+        free = self._shared.problem.low[self._coordinates[undecided]] <= 0.0
+        return bool(not self.sparsity.priced and free.all() and node.allows(undecided))
+
+    def _at_leaf(self, node: Node, aim: Aim, convex: bool) -> Relaxed:
+        """Return the relaxation of a node where nothing is left to choose, which has no gap."""
+        if self._leaf is None:
+            relaxation = self._relaxation(np.full(self.units.size, UNDECIDED, np.int8), 1)
+            self._leaf = self._made(relaxation, relaxation.plain(), paired=False)
+        own = np.where(node.status == IN, IN, OUT).astype(np.int8)
+        own[node.undecided] = IN if convex else UNDECIDED
+        status = self._full(own, self._leaf.on)
+        keep = status >= 0
+        stage = self._leaf.restricted(keep)
+        start = self._start(stage, node)
+        cutoff = aim.cutoff - self._charge(node)
+        cutoff += 1e-9 * abs(cutoff)
+        found = self._shared.solve(
+            stage, status[keep], node.most, start, cutoff, rounds=_LEAF_ROUNDS, tol=_EXACT
+        )
+        return self._read(stage, found, node)
+
+    def _charge(self, node: Node) -> float:
+        """Return what the units that are in cost."""
+        if not self.sparsity.priced:
+            return self._paid
+        return self._paid + self.sparsity.charge(np.flatnonzero(node.status == IN))
+
+    def _read(self, stage: Stage, found: Any, node: Node) -> Relaxed:
+        """Return what was found in the coordinates of the form, and what it proves."""
+        problem = self._shared.problem
+        _, base, y, t, w, gains, shares = found
+        at, own, z = (np.zeros(problem.linear.size) for _ in range(3))
+        at[stage.on] = w * problem.unit[stage.on]
+        own[stage.on], z[stage.on] = gains, shares + 1e-3 * np.abs(w)
+        places = self._coordinates
+        away = own[np.concatenate([problem.always, problem.counted[self.inside_units]])].sum()
+        base = base - away + self._paid
+        self._shared.relaxed += 1
+        return Relaxed(
+            at[: problem.size],
+            t,
+            z[places],
+            Minorant(base, own[places]) if math.isfinite(base) else None,
+            at=at,
+            stage=stage.record,
+            slopes=self._outer(y),
+        )
+
+    def branching(self, node: Node, aim: Aim) -> int | None:
+        """Return the unit whose two sides raise the bound most together, of a few."""
+        stage = self._stage
+        undecided = node.undecided
+        if stage is None or undecided.size < 2:
+            return None
+        z = np.minimum(node.sizes[undecided], 1.0)
+        loss = np.maximum(z, 1e-9) * (1.0 - z)
+        tried = undecided[np.argsort(-loss, kind="stable")[:_TRIED]]
+        best, most = None, -1.0
+        cutoff = aim.cutoff - self._charge(node)
+        for place in tried:
+            rises = []
+            for decision in (IN, OUT):
+                child = node.child(int(place), decision, node.bound, (0, 0))
+                status = self._full(self._open(child), stage.on)
+                found = self._shared.solve(
+                    *(stage, status, child.most, self._start(stage, node), cutoff),
+                    rounds=_CHILD_ROUNDS,
+                    tol=_ROUGH,
+                )
+                rises.append(max(min(float(found[0]), cutoff) - node.bound + self._paid, 0.0))
+            score = max(rises[0], 1e-9 * abs(cutoff)) * max(rises[1], 1e-9 * abs(cutoff))
+            if score > most:
+                best, most = int(place), score
+            if min(rises) >= cutoff - node.bound:
+                break
+        return best
+
+    def proposals(self, node: Node, upper: float) -> list[FloatArray]:
+        """Return the best point of exchanges, where it is better than ``upper``."""
+        exchange = self._shared.exchange
+        if not node.depth or self._shared.relaxed % _NEXT == 0:
+            self._explore(node)
+        known = exchange.x
+        return [known] if known is not None and exchange.best < upper else []
+
+    def _explore(self, node: Node) -> None:
+        """Exchange units, beginning with those that a relaxation points at.
+
+        Beside least sizes also with fewer of them, as many as there is room for need not be best.
+        """
+        sizes, undecided = node.sizes, node.undecided
+        inside = np.concatenate([self.inside_units, self.units[node.status == IN]])
+        most = node.most
+        for size in range(max(most - (_FEWER if self._sized else 0), 1), most + 1):
+            choice = replace(node.choice, k=size)
+            best = undecided[best_units(choice, sizes[undecided])]
+            self._shared.exchange.improve(np.concatenate([inside, self.units[best]]))
+
+    # ---- parts -------------------------------------------------------------------------------
+
+    def finishes(self, node: Node) -> bool:
+        """Return False: nodes are bounded by their relaxation alone."""
+        return False
+
+    def finish(self, node: Node, *, roughly: bool = False) -> Finished | None:
+        """Return None, as above."""
+        return None
+
+    def shrunk(self, node: Node, before: int) -> QuadraticPart | None:
+        """Return the part again with more curvature, while fixing shrinks the whole problem."""
+        left = self.units[node.status == UNDECIDED]
+        if node.depth or left.size > _SHRINK * before:
+            return None
+        taken = self.units[node.status == IN]
+        inside = np.union1d(self.inside_units, taken)
+        return QuadraticPart(self._shared, left, inside, before=self._stage)
+
+    def copied(self, node: Node) -> QuadraticPart | None:
+        """Return the part on the columns that are left where they are much fewer; else None."""
+        alive = node.status != OUT
+        if self._stage is None or int(alive.sum()) > COPIED * alive.size:
+            return None
+        keep = np.ones(self._shared.problem.linear.size, bool)
+        keep[self._coordinates[~alive]] = False
+        stage = self._stage.restricted(keep[self._stage.on])
+        return QuadraticPart(self._shared, self.units[alive], self.inside_units, stage)
+
+    def on(self, status: Any) -> QuadraticPart:
+        """Return the part on the units that are not out."""
+        units = np.flatnonzero(status != OUT)
+        return QuadraticPart(self._shared, units, np.empty(0, dtype=np.intp))
+
+    def minimiser(self, support: IntArray, below: float) -> FloatArray | None:
+        """Return the minimiser on a support."""
+        exchange = self._shared.exchange
+        found = exchange.fitted(support)
+        return None if found is None or not found.value < below else exchange.point(found)

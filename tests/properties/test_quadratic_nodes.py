@@ -1,0 +1,155 @@
+"""Proofs of quadratics with linear constraints: right against all supports, and checked twice."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sparsemodel as sm
+from sparsemodel.certificates import Certificate, verify
+from sparsemodel.certificates.files.json_document import signed
+from sparsemodel.certificates.proving.quadratic.relaxation import _nearest
+from sparsemodel.checker.__main__ import main
+from sparsemodel.interfaces import CertificateError
+
+
+def _returns(rng, days, assets):
+    factors = rng.standard_normal((days, 3)) @ rng.standard_normal((3, assets))
+    return factors + rng.standard_normal((days, assets))
+
+
+def _held(kind, rng, w):
+    """Constraints of a kind on 7 weights that add up to one."""
+    if kind == "long only":
+        return [w >= 0.0]
+    if kind == "least sizes":
+        low, high = rng.uniform(0.12, 0.3, 7), rng.uniform(0.4, 0.7, 7)
+        means = rng.uniform(0.0, 1.0, 7)
+        return [sm.semicontinuous(w, low, high), means @ w >= float(np.quantile(means, 0.6))]
+    if kind == "long and short":
+        return [w >= -0.5, w <= 0.8]
+    if kind == "never positive":
+        return [w[:3] <= 0.0, w[:3] >= -0.7, w[3:] >= 0.0, w[3:] <= 2.0]
+    if kind == "sectors":
+        return [w >= 0.0, w[:3].sum() <= 0.6, w[:3].sum() >= 0.2]
+    raise ValueError(kind)
+
+
+_KINDS = ("long only", "least sizes", "long and short", "never positive", "sectors")
+
+
+def _least(problem, k, fewer):
+    """The best of all supports, each solved by a conic solver."""
+    best = np.inf
+    for size in range(1 if fewer else k, k + 1):
+        for support in itertools.combinations(range(7), size):
+            try:
+                found = problem.restricted(np.array(support)).solve(solver="CLARABEL")
+            except Exception:  # noqa: BLE001 (nothing is feasible there)
+                continue
+            best = min(best, np.inf if found is None else found)
+    return best
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_bounds_are_right_and_close_the_gap(kind, seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    days = (4, 20)[seed]  # fewer than there are assets, and more
+    R, w = _returns(rng, days, 7), sm.Variable(7, name="w")
+    loss = sm.squared_loss(R @ w, np.zeros(days)) + sm.ridge(w, 0.05)
+    problem = sm.Problem(sm.minimize(loss), [sm.card(w) <= 3, w.sum() == 1.0, *_held(kind, rng, w)])
+    proof = problem.prove(gap=1e-4)
+    stages = proof.proof["tree"]["stages"]
+    assert stages
+    assert all("stiffness" in stage for stage in stages)
+    best = _least(problem, 3, fewer=kind == "least sizes")
+    assert proof.bound <= best * (1.0 + 1e-6)
+    assert proof.value == pytest.approx(best, rel=2e-4)
+    assert proof.relative_gap <= 1e-4
+    verify(Certificate.from_json(proof.to_json()), problem.form)
+    np.savez(tmp_path / "data.npz", R=R, y=np.zeros(days))
+    path = proof.save(tmp_path / "c.json")
+    assert main([str(path), str(tmp_path / "data.npz")]) == 0
+
+
+def _forgeries():
+    def more_curvature(tree):
+        tree["stages"][0]["delta"] = [2.0 * d + 1.0 for d in tree["stages"][0]["delta"]]
+
+    def more_of_a_pair(tree):
+        tree["stages"][0]["pairs"] = [[0], [1], [1e3]]
+
+    def a_negative_pair(tree):
+        tree["stages"][0]["pairs"] = [[0], [1], [-1e-3]]
+
+    def less_stiffness(tree):
+        tree["stages"][0]["stiffness"] = [-1.0 for _ in tree["stages"][0]["stiffness"]]
+
+    def other_slopes(tree):
+        for node in tree["nodes"]:
+            if "slopes" in node:
+                node["slopes"] = [0.25 * y for y in node["slopes"]]
+
+    def other_points(tree):
+        for node in tree["nodes"]:
+            if "x" in node:
+                node["x"] = [3.0 * x for x in node["x"]]
+
+    return [
+        more_curvature, more_of_a_pair, a_negative_pair, less_stiffness, other_slopes, other_points
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("forge", _forgeries(), ids=lambda forge: forge.__name__)
+def test_forged_records_are_refused(forge, tmp_path):
+    rng = np.random.default_rng(3)
+    R, w = _returns(rng, 20, 9), sm.Variable(9, name="w")
+    loss = sm.squared_loss(R @ w, np.zeros(20))
+    problem = sm.Problem(sm.minimize(loss), [sm.card(w) <= 3, w.sum() == 1.0, w >= 0.0])
+    proof = problem.prove(gap=1e-4)
+    path = proof.save(tmp_path / "c.json")
+    body = json.loads(path.read_text())
+    forge(body["proof"]["tree"])
+    path.write_text(json.dumps(signed(body)))
+    forged = replace(proof, proof={**proof.proof, "tree": body["proof"]["tree"]})
+    with pytest.raises(CertificateError):
+        verify(forged, problem.form)
+    np.savez(tmp_path / "data.npz", R=R, y=np.zeros(20))
+    assert main([str(path), str(tmp_path / "data.npz")]) == 1
+
+
+def test_least_sizes_imply_how_many_units_there_is_room_for():
+    rng = np.random.default_rng(4)
+    R, w = _returns(rng, 30, 8), sm.Variable(8, name="w")
+    loss = sm.squared_loss(R @ w, np.zeros(30))
+    rules = [w.sum() == 1.0, sm.semicontinuous(w, 0.3, 0.8)]
+    problem = sm.Problem(sm.minimize(loss), [sm.card(w) <= 8, *rules])
+    proof = problem.prove(gap=1e-5)
+    assert proof.relative_gap <= 1e-5
+    assert len(proof.support) <= 3
+    verify(proof, problem.form)
+
+
+def test_the_nearest_share_and_weight_are_those_of_a_grid():
+    rng = np.random.default_rng(5)
+    for _ in range(60):
+        x, w = rng.normal() * rng.choice([0.01, 1.0]), abs(rng.normal()) * rng.choice([0.1, 1.0])
+        price, near = rng.choice([1e-4, 0.01, 1.0]), rng.choice([0.0, 0.2])
+        far = rng.choice([0.5, np.inf])
+        (p,), (z,) = _nearest(
+            np.array([x]), np.array([w]), price, np.array([near]), np.array([far])
+        )
+
+        def value(p, z, x=x, w=w, price=price):
+            square = np.where(z > 0.0, p * p / np.where(z > 0.0, z, 1.0), 0.0)
+            return (p - w) ** 2 + 0.5 * np.maximum(square - x, 0.0) ** 2 + price * z
+
+        grid = np.linspace(0.0, min(far, 1.5 * w + 1.0), 900), np.linspace(1e-3, 1.0, 500)
+        ps, zs = np.meshgrid(*grid)
+        fits = (ps <= far * zs + 1e-12) & (ps >= near * zs - 1e-12)
+        assert value(p, z) <= min(value(ps, zs)[fits].min(), value(0.0, 0.0)) + 1e-9
