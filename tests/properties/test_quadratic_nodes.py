@@ -12,7 +12,6 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, verify
 from sparsemodel.certificates.files.json_document import signed
-from sparsemodel.certificates.proving.quadratic.relaxation import _nearest
 from sparsemodel.checker.__main__ import main
 from sparsemodel.interfaces import CertificateError
 
@@ -136,14 +135,13 @@ def test_least_sizes_imply_how_many_units_there_is_room_for():
 
 
 def test_the_nearest_share_and_weight_are_those_of_a_grid():
+    nearest = pytest.importorskip("sparsemodel.certificates.proving.quadratic.nearest").nearest
     rng = np.random.default_rng(5)
     for _ in range(60):
         x, w = rng.normal() * rng.choice([0.01, 1.0]), abs(rng.normal()) * rng.choice([0.1, 1.0])
         price, near = rng.choice([1e-4, 0.01, 1.0]), rng.choice([0.0, 0.2])
         far = rng.choice([0.5, np.inf])
-        (p,), (z,) = _nearest(
-            np.array([x]), np.array([w]), price, np.array([near]), np.array([far])
-        )
+        p, z = nearest(x, w, price, near, far)
 
         def value(p, z, x=x, w=w, price=price):
             square = np.where(z > 0.0, p * p / np.where(z > 0.0, z, 1.0), 0.0)

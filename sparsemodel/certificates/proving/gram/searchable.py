@@ -85,13 +85,12 @@ def searchable(
     if problem.form.region is None:
         return problem, bounds
     straight = is_linear_program(problem.form)  # where nodes choose all slopes at no cost
-    can_compile = compilable() and not straight
-    own = with_multipliers(problem, x, 0.0, own=True) if can_compile else problem
-    if can_compile and own.multipliers is not None and not quadratic.objections(own.minorant):
+    own = None if straight else quadratic.with_rows(problem, x)
+    if own is not None:
         return own, None
     form = problem.form
     sloped = sloped or straight
-    other = own_slopes(problem, x) if can_compile else None
+    other = own_slopes(problem, x) if compilable() and not straight else None
     flat = sum(term.design.shape[0] for term in form.terms) < form.sparsity.size
     if other is None or (sloped and norms_of(form)):
         problem = with_multipliers(problem, x, STIFF, own=True, sloped=sloped)

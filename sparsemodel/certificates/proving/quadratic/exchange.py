@@ -18,7 +18,8 @@ _PASSES = 40
 """Exchanges at most."""
 
 _FEASIBLE = 1e-7
-"""What equations may be off, relative to their size, of points that are not the final ones."""
+"""What equations may be off, relative to the size of the largest, of points that are not the final
+ones: of a row whose coordinates are all zero the own size says nothing."""
 
 _BETTER = 1e-8
 """Share of the objective that an exchange has to be worth."""
@@ -92,7 +93,7 @@ class Exchange:
         found = self._solve(stage, status, 0, start, math.inf, rounds=30, tol=1e-11)
         w, y = found[4], found[2]
         size = np.abs(rows) @ np.abs(w) + np.abs(p.right)
-        if np.any(np.abs(rows @ w - p.right) > _FEASIBLE * np.maximum(size, 1e-300)):
+        if np.any(np.abs(rows @ w - p.right) > _FEASIBLE * size.max(initial=0.0)):
             return None
         self._y = y
         full = np.zeros(p.linear.size)

@@ -119,11 +119,13 @@ class SharedKernel:
     def _compiled(self) -> Any:
         """Compile, on first use on a machine; return what is compiled."""
         from sparsemodel.certificates.proving.quadratic.kernel import solve_node
+        from sparsemodel.certificates.proving.quadratic.nearest import entries
 
         one, ones = np.ones(1), np.array([[0.0, 1.0, 0.0, 1.0]])
         row = np.array([[1.0, np.inf, 1.0]])
 
         def small() -> None:
+            entries(one, one, 0.0, 0.0 * one, one, np.zeros(1, np.int8), 1, one.copy(), one.copy())
             solve_node(
                 np.eye(1),
                 np.eye(1),

@@ -33,6 +33,12 @@ _RELAXED = 1.6
 _STIFF = 10.0
 """Penalty of equations in the Hessian, in units of the trace of ``Q`` over the row's square."""
 
+_STEPS = 6
+"""How often curvature is lessened until what is left is positive semidefinite."""
+
+_SHARE = 0.02
+"""Share of the same curvature for all where coordinates have no ends."""
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,6 +154,8 @@ class Relaxation:
 
         Without ``paired`` there is no ``N``.
         """
+        from sparsemodel.certificates.proving.quadratic.nearest import entries
+
         n = self.linear.size
         size = 1.0 / math.sqrt(max(self.k + int((self.status == 1).sum()), 1))
         signed = np.append(self.signed, True)
@@ -164,7 +172,7 @@ class Relaxation:
             start = np.append(np.where(self.status >= 0, 1.0 / n / size, 0.0), 1.0)
             self._state = np.outer(start, start), np.zeros((n + 1, n + 1)), 1e-3, 1.0
         k, dual, multiplier, rho = self._state
-        diagonal = np.arange(n)
+        diagonal, x, w = np.arange(n), np.zeros(n), np.zeros(n)
         for count in range(1, iterations + 1):
             values, vectors = np.linalg.eigh(p.T @ (k - dual) @ p)
             some = values > 0.0
@@ -173,10 +181,10 @@ class Relaxation:
             over = _RELAXED * z + (1.0 - _RELAXED) * k
             h = over + dual - q / rho
             new = np.where(both, np.maximum(h, 0.0), h)
-            x, w, multiplier = _entries(
-                h[diagonal, diagonal], h[:n, n], multiplier / rho, low, high, self.status, self.k
+            multiplier = rho * entries(
+                *(h[diagonal, diagonal], h[:n, n].copy(), multiplier / rho),
+                *(low, high, self.status, self.k, x, w),
             )
-            multiplier *= rho
             new[diagonal, diagonal] = x
             new[:n, n] = new[n, :n] = w
             new[n, n] = 1.0
@@ -203,16 +211,6 @@ class Relaxation:
                 dual /= factor
 
 
-_STEPS = 6
-"""How often curvature is lessened until what is left is positive semidefinite."""
-
-_FIRST = 1e-6
-"""The first multiplier of a budget that is tried, where ``Q`` has a unit diagonal."""
-
-_SHARE = 0.02
-"""Share of the same curvature for all where coordinates have no ends."""
-
-
 def _null_basis(matrix: FloatArray) -> FloatArray:
     """Return an orthonormal basis of what a matrix maps to zero."""
     if not matrix.shape[0]:
@@ -220,106 +218,3 @@ def _null_basis(matrix: FloatArray) -> FloatArray:
     _, sizes, vectors = np.linalg.svd(matrix)
     rank = int((sizes > 1e-12 * sizes.max(initial=0.0)).sum())
     return np.asarray(vectors[rank:].T)
-
-
-def _entries(
-    x: FloatArray,
-    w: FloatArray,
-    multiplier: float,
-    low: FloatArray,
-    high: FloatArray,
-    status: Any,
-    k: int,
-) -> tuple[FloatArray, FloatArray, float]:
-    """Return the nearest diagonal and border to ``x`` and ``w``, and the multiplier of the budget.
-
-    It is found to a thousandth of the budget, which is enough: the next iteration goes on.
-    """
-    out_x, out_w = np.zeros_like(x), np.zeros_like(w)
-    inside = status == 1
-    if inside.any():
-        one = _square(x[inside], w[inside], low[inside], high[inside])
-        out_w[inside], out_x[inside] = one, np.maximum(x[inside], one * one)
-    left = np.flatnonzero(status == 0)
-    if not left.size:
-        return out_x, out_w, 0.0
-    side = np.where((w[left] < 0.0) & (low[left] < 0.0), -1.0, 1.0)
-    near = np.maximum(low[left], 0.0)
-    far = np.where(side > 0.0, high[left], -low[left])
-    pair = x[left], np.maximum(side * w[left], 0.0)
-
-    def shares(at: float) -> tuple[FloatArray, FloatArray, float]:
-        found, z = _nearest(*pair, at, near, far)
-        return found, z, float(z.sum())
-
-    found, z, total = shares(multiplier)
-    below, above = 0.0, math.inf
-    for _ in range(24):
-        if abs(total - k) <= 1e-3 * k or (multiplier <= _FIRST and total <= k):
-            break
-        if total > k:
-            below = multiplier
-        else:
-            above = multiplier
-        guess = max(multiplier, _FIRST) * min(max((total / max(k, 1e-9)) ** 2, 0.05), 20.0)
-        if not below < guess < above:
-            guess = 0.5 * (below + above) if above < math.inf else 2.0 * max(below, _FIRST)
-        multiplier = guess
-        found, z, total = shares(multiplier)
-    out_w[left] = side * found
-    safe = np.where(z > 0.0, z, 1.0)
-    out_x[left] = np.maximum(pair[0], np.where(z > 0.0, found * found / safe, 0.0))
-    return out_x, out_w, multiplier
-
-
-def _square(x: FloatArray, w: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the ``p`` between the ends that minimises ``(p - w)^2 + ((p^2 - x)_+)^2 / 2``.
-
-    Where ``p^2`` is above ``x``, ``p^3 + (1 - x) p = w``.
-    """
-    p = np.sign(w) * np.minimum(np.abs(w), np.cbrt(np.abs(w)) + np.sqrt(np.maximum(x, 0.0)))
-    for _ in range(12):
-        f, g = p * p * p + (1.0 - x) * p - w, 3.0 * p * p + 1.0 - x
-        p = p - f / np.where(np.abs(g) > 1e-12, g, 1e-12)
-    p = np.where(w * w <= x, w, p)
-    return np.clip(p, low, high)
-
-
-def _nearest(
-    x: FloatArray, w: FloatArray, multiplier: float, near: FloatArray, far: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    r"""Return ``p`` and ``z`` that minimise :math:`(p - w)^2 + ((p^2/z - x)_+)^2/2 + \lambda z`,
-
-    ``near z <= p <= far z``, ``0 <= z <= 1``. Each of the conditions may decide: all are tried.
-    """
-    best, best_p, best_z = w * w + 0.5 * np.minimum(x, 0.0) ** 2, np.zeros_like(x), np.zeros_like(x)
-    root = math.sqrt(multiplier)
-
-    def attempt(p: FloatArray, z: FloatArray) -> None:
-        z = np.clip(
-            z, p / far, np.where(near > 0.0, np.minimum(p / np.maximum(near, 1e-300), 1.0), 1.0)
-        )
-        fits = (p > 0.0) & (z > 0.0) & (p <= far * (1.0 + 1e-12))
-        safe = np.where(fits, z, 1.0)
-        value = (p - w) ** 2 + 0.5 * np.maximum(p * p / safe - x, 0.0) ** 2 + multiplier * safe
-        better = fits & (value < best)
-        best[better], best_p[better], best_z[better] = value[better], p[better], z[better]
-
-    if root > 0.0:
-        # Both inside: with q^2 the multiplier of x >= p^2/z, q (q^2 + x + lambda) = w sqrt(lambda).
-        s, right = x + multiplier, w * root
-        q = np.cbrt(right) + np.sqrt(np.maximum(-s, 0.0))
-        for _ in range(12):
-            f, g = q * (q * q + s) - right, 3.0 * q * q + s
-            q = np.maximum(q - f / np.where(g > 1e-300, g, 1e-300), 0.0)
-        p = w - root * q
-        attempt(p, p * q / root)
-    one = _square(x, w, near, np.maximum(far, near))
-    attempt(one, np.ones_like(one))
-    for ratio in (near, far):
-        a = np.where((ratio > 0.0) & np.isfinite(ratio), ratio, 1.0)
-        usable = (ratio > 0.0) & np.isfinite(ratio)
-        bent = (2.0 * w + a * x - multiplier / a) / (2.0 + a * a)
-        p = np.where(a * bent > x, bent, w - 0.5 * multiplier / a)
-        attempt(np.where(usable, np.clip(p, 0.0, a), 0.0), np.where(usable, p / a, 0.0))
-    return best_p, best_z

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem
 from sparsemodel.certificates.arithmetic.dualised_rows import row_term
 from sparsemodel.certificates.arithmetic.multipliers import implied, without_rows
 from sparsemodel.certificates.arithmetic.products import matrix_free
+from sparsemodel.certificates.certify import with_multipliers
 from sparsemodel.certificates.dual_bounds.gains import forced_units
+from sparsemodel.certificates.proving.compiling import compilable
 from sparsemodel.certificates.proving.quadratic.problem import rows_of_term
 from sparsemodel.certificates.statements.certificate import Multipliers
 from sparsemodel.certificates.statements.numbers import norms_of, rows_of
-from sparsemodel.interfaces import SparseRegression
+from sparsemodel.interfaces import FloatArray, SparseRegression
 
 LARGEST = 1500
 """Coordinates up to which eigenvalues of their matrix, which each part may need, take seconds."""
@@ -58,3 +61,14 @@ def searchable(form: SparseRegression) -> bool:
         return False
     none = np.zeros(rows.lower.size)
     return not objections(without_rows(form, Multipliers(none, none, own=True)))
+
+
+def with_rows(problem: CertifiedProblem, x: FloatArray) -> CertifiedProblem | None:
+    """Return the problem with its linear constraints in the objective, for such nodes.
+
+    None where nodes of another kind have to bound it, or nothing can be compiled.
+    """
+    if not compilable():
+        return None
+    own = with_multipliers(problem, x, 0.0, own=True)
+    return None if own.multipliers is None or objections(own.minorant) else own
