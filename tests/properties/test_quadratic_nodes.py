@@ -94,6 +94,19 @@ def _forgeries():
             if "slopes" in node:
                 node["slopes"] = [0.25 * y for y in node["slopes"]]
 
+    def another_row(tree):
+        for node in tree["nodes"]:
+            if "slopes" in node:
+                node["slopes"] = [*node["slopes"], 1.0]
+
+    def a_leaf_less(tree):
+        branched = next(node for node in tree["nodes"] if "branch" in node)
+        branched["branch"] = [branched["branch"][0], -1, -1]
+
+    def more_fixed(tree):
+        last = tree["nodes"][0]
+        last["out"] = list(range(6))
+
     def other_points(tree):
         for node in tree["nodes"]:
             if "x" in node:

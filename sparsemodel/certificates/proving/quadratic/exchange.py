@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -20,6 +21,10 @@ _PASSES = 40
 _FEASIBLE = 1e-7
 """What equations may be off, relative to the size of the largest, of points that are not the final
 ones: of a row whose coordinates are all zero the own size says nothing."""
+
+_ZERO = 1e-8
+"""Share of the largest weight that is zero, where it may be: what the kernel leaves equations off
+by. Two weights in a row whose right side is zero would else never cancel."""
 
 _BETTER = 1e-8
 """Share of the objective that an exchange has to be worth."""
@@ -108,6 +113,8 @@ class Exchange:
         matrix, rows, right = p.matrix[np.ix_(on, on)], p.rows[:, on], p.right
         of = np.column_stack([p.linear[on], np.zeros(on.size), p.low[on], p.high[on]])
         full, w, y = np.zeros(p.linear.size), fit.w[on], fit.y
+        small = np.abs(w) <= _ZERO * np.abs(w).max(initial=0.0)
+        w[small & (p.low[on] <= 0.0) & (p.high[on] >= 0.0)] = 0.0
         for _ in range(3):
             low, high = of[:, 2], of[:, 3]
             inner = (w > low) & (w < high)
@@ -128,7 +135,7 @@ class Exchange:
         full[on] = w
         return (full * p.unit)[: p.size]
 
-    def improve(self, units: IntArray) -> None:
+    def improve(self, units: IntArray, deadline: float | None = None) -> None:
         """Exchange units one by one while that is better, and keep the best point."""
         sparsity = self._problem.form.sparsity
         units = np.sort(units)
@@ -139,7 +146,7 @@ class Exchange:
         value = here.value + sparsity.charge(units)
         for _ in range(_PASSES):
             self._tried.add(units.tobytes())
-            better = self._step(units, value)
+            better = self._step(units, value, deadline)
             if better is None or better[0].tobytes() in self._tried:
                 break
             units, value = better
@@ -150,13 +157,17 @@ class Exchange:
     def _of(self, units: IntArray) -> Fit | None:
         return self.fitted(self._problem.counted[units])
 
-    def _step(self, units: IntArray, value: float) -> tuple[IntArray, float] | None:
+    def _step(
+        self, units: IntArray, value: float, deadline: float | None
+    ) -> tuple[IntArray, float] | None:
         """Return the first better neighbour: one unit out, in, or exchanged; None where none is."""
         sparsity = self._problem.form.sparsity
         outs: list[int | None] = [*units.tolist()]
         if units.size < sparsity.budget:
             outs.append(None)
         for out in outs:
+            if deadline is not None and time.perf_counter() >= deadline:
+                return None
             rest = units if out is None else units[units != out]
             fit = self._of(rest)
             base = self._of(units) if fit is None else fit

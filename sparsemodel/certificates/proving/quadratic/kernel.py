@@ -203,8 +203,8 @@ def _newton(matrix, a, row, tau, grad, curve, where, free, size, h, g, x, ridge)
 
 
 @numba.njit(cache=True, error_model="numpy", no_cpython_wrapper=True)
-def _minimise(matrix, a, of, row, tau, w, y, mw, where, span, ends, slope, curve, work, h, tol):  # type: ignore[no-untyped-def]
-    """Minimise the augmented Lagrangian, from pieces to pieces."""
+def _minimise(matrix, a, of, row, tau, w, y, mw, where, span, ends, slope, curve, work, h, tol, left_over):  # type: ignore[no-untyped-def]
+    """Minimise the augmented Lagrangian, from pieces to pieces, while operations are left over."""
     n, rows = w.size, y.size
     grad, g, x, left = work[0], work[1], work[2], work[3]
     free = np.empty(n, np.int64)
@@ -232,6 +232,9 @@ def _minimise(matrix, a, of, row, tau, w, y, mw, where, span, ends, slope, curve
             if not _released(where, grad, ends, slope, curve, span, tol):
                 return
             continue
+        left_over[0] -= 2.0 * n * (size + rows) + size * size * (size / 3.0 + rows)
+        if left_over[0] < 0.0:
+            return
         ridge = 1e-2 * tol
         while not _newton(matrix, a, row, tau, grad, curve, where, free, size, h, g, x, ridge):
             ridge *= 100.0
@@ -263,14 +266,15 @@ def _minimise(matrix, a, of, row, tau, w, y, mw, where, span, ends, slope, curve
 
 
 @numba.njit(cache=True, error_model="numpy")
-def solve_node(matrix, a, of, row, status, k, w, y, t, cutoff, rounds, tol):  # type: ignore[no-untyped-def]
+def solve_node(matrix, a, of, row, status, k, w, y, t, cutoff, rounds, tol, operations):  # type: ignore[no-untyped-def]
     """Return the bound of a node, it before all gains, and the ``y``, ``t``, ``w`` that prove it.
 
     Then the gains and the shares ``z`` of coordinates. ``w``, ``y``, ``t`` are the start, which is
     overwritten, ``t`` the root of the multiplier of the budget. ``rounds`` of multipliers at most;
-    gradients below ``tol`` are zero, in units of the largest curvature.
+    gradients below ``tol`` are zero, in units of the largest curvature. It ends early after about
+    so many ``operations``: whatever point it has come to proves its bound.
     """
-    n, rows = w.size, y.size
+    n, rows, left_over = w.size, y.size, np.full(1, operations)
     where, span = np.empty(n, np.int64), np.empty((n, 2), np.int64)
     ends, slope, curve = np.zeros((n, 5)), np.zeros((n, 4)), np.zeros((n, 4))
     mw, work, h = np.zeros(n), np.zeros((5, max(n, rows))), np.zeros((n, n))
@@ -303,6 +307,7 @@ def solve_node(matrix, a, of, row, status, k, w, y, t, cutoff, rounds, tol):  # 
         _minimise(
             *(matrix, a, of, row, tau, w, y, mw, where, span, ends, slope, curve, work, h),
             tol * scale,
+            left_over,
         )
         # Multipliers, and what they prove.
         off, reach = 0.0, 1e-300
@@ -331,7 +336,7 @@ def solve_node(matrix, a, of, row, status, k, w, y, t, cutoff, rounds, tol):  # 
                 best_w[i], best_gains[i], best_shares[i] = w[i], gains[i], shares[i]
         feasible = off <= 1e-8 * reach
         settled = not budget or abs(total - k) <= 1e-3 * k or (t == 0.0 and total <= k)
-        if best >= cutoff or (feasible and settled):
+        if best >= cutoff or (feasible and settled) or left_over[0] < 0.0:
             break
         if not feasible and outer > 0:
             far, _ = bound_at(matrix, a, of, row, status, k, w, left, ray, gains, shares)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -33,6 +34,13 @@ _EXACT, _ROUGH = 1e-10, 1e-8
 
 _ITERATIONS, _EVERY = 300, 20
 """Of the method of multipliers at the root, and how many of them before the bound is looked at."""
+
+_RATE, _SECONDS, _LEAST = 1e9, 0.5, 0.01
+"""Operations a second of plain compiled loops; the seconds that a call may take, and those that it
+may after the end."""
+
+_TIME = 0.5
+"""Share of the time left that curvature may take: nodes need the rest."""
 
 _LITTLE, _OFTEN = 0.02, 2
 """The share of the gap that so many iterations have to be worth, ``_OFTEN`` times in a row."""
@@ -88,6 +96,8 @@ class SharedKernel:
     def __init__(self, problem: QuadraticProblem) -> None:
         self.problem = problem
         self.delay = 0.0
+        self.deadline: float | None = None
+        """When the search has to end, as the last relaxation was told."""
         self.exchange = Exchange(problem, self.solve)
         self.relaxed = 0
         self._solve: Any = None
@@ -113,8 +123,17 @@ class SharedKernel:
                 cutoff,
                 rounds,
                 tol,
+                self._operations,
             )
         )
+
+    @property
+    def _operations(self) -> float:
+        """Return what one call may take: compiled code asks no clock, and hears no Ctrl-C."""
+        if self.deadline is None:
+            return _SECONDS * _RATE
+        left = max(self.deadline - time.perf_counter(), _LEAST)
+        return min(left, _SECONDS) * _RATE
 
     def _compiled(self) -> Any:
         """Compile, on first use on a machine; return what is compiled."""
@@ -139,6 +158,7 @@ class SharedKernel:
                 0.0,
                 1,
                 1e-8,
+                1.0,
             )
 
         self.delay += warmed(QUADRATIC, small)
@@ -213,6 +233,8 @@ class QuadraticPart(NodeBounder):
         best = self._made(relaxation, relaxation.plain(), paired=False)
         start = self._start(best, node)
         highest, upper = self._bounded(best, node, start), aim.upper
+        now, end = time.perf_counter(), aim.deadline
+        end = None if end is None else now + _TIME * (end - now)
         if self._before is not None:
             kept = np.isin(self._before.on, self._on)
             stage = self._before.restricted(kept)
@@ -223,7 +245,7 @@ class QuadraticPart(NodeBounder):
                 relaxation.begun_as(self._before.relaxation, kept)
         for paired in (False, True):
             close = upper - highest <= _CLOSE * abs(upper)
-            if (paired and close) or not relaxation.worth(aim.deadline):
+            if (paired and close) or not relaxation.worth(end):
                 break
             own, stalls = -math.inf, 0
 
@@ -238,7 +260,7 @@ class QuadraticPart(NodeBounder):
                     best, highest = stage, bound
                 return stalls >= _OFTEN or bound >= aim.cutoff
 
-            relaxation.improve(iterations, _EVERY, enough, paired=paired, deadline=aim.deadline)
+            relaxation.improve(iterations, _EVERY, enough, paired=paired, deadline=end)
             if not node.depth and not paired:
                 node.sizes = self._read(best, self._last, node).sizes
                 self._explore(node)
@@ -313,6 +335,7 @@ class QuadraticPart(NodeBounder):
 
     def relax(self, node: Node, aim: Aim) -> Relaxed | None:
         """Return the relaxation of a node."""
+        self._shared.deadline = aim.deadline
         convex = self._convex(node)
         if aim.exact or convex:
             return self._at_leaf(node, aim, convex)
@@ -425,7 +448,9 @@ class QuadraticPart(NodeBounder):
         for size in range(max(most - (_FEWER if self._sized else 0), 1), most + 1):
             choice = replace(node.choice, k=size)
             best = undecided[best_units(choice, sizes[undecided])]
-            self._shared.exchange.improve(np.concatenate([inside, self.units[best]]))
+            self._shared.exchange.improve(
+                np.concatenate([inside, self.units[best]]), self._shared.deadline
+            )
 
     # ---- parts -------------------------------------------------------------------------------
 

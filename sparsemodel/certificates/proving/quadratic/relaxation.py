@@ -131,15 +131,21 @@ class Relaxation:
             # Coordinates without ends need some curvature, which the sum of two has.
             d = (1.0 - _SHARE) * d + _SHARE * least * ~endless
             pairs *= 1.0 - _SHARE
-        # One step is enough, unless slacks without an end give nothing: then a few.
+        # Taken from coordinates with curvature alone: what a slack of a wide range lacks costs its
+        # square, and where equations hold it follows from the others. Else from all of them.
+        first, giving = d.copy(), ~self._empty
         for step in range(_STEPS):
-            least = float(np.linalg.eigvalsh(self._stiff - np.diag(d) - pairs)[0])
-            missing = self._given_away - least
-            if missing > 0.0:
-                d[~endless] -= 2.0**step * missing
-            if missing <= 0.0 or not endless.any():
+            missing = self._missing(d, pairs)
+            if missing <= 0.0:
                 return Curvature(d, pairs, self.tau)
-        return self.plain()
+            d[giving] -= 2.0**step * missing
+        if endless.any():
+            return self.plain()
+        return Curvature(first - self._missing(first, pairs), pairs, self.tau)
+
+    def _missing(self, d: FloatArray, pairs: FloatArray) -> float:
+        """Return what the same curvature for all would have to be to leave a semidefinite rest."""
+        return self._given_away - float(np.linalg.eigvalsh(self._stiff - np.diag(d) - pairs)[0])
 
     def improve(
         self,
@@ -193,14 +199,14 @@ class Relaxation:
             dual = dual + over - new
             primal, moved = np.linalg.norm(z - new), np.linalg.norm(new - k)
             k = new
-            if count % every == 0:
+            late = deadline is not None and time.perf_counter() >= deadline
+            if count % every == 0 or late:
                 g = self.unit * (q[:n, :n] - rho * 0.5 * (dual + dual.T)[:n, :n])
                 d = np.where(on[:n], np.maximum(g[diagonal, diagonal], 0.0), 0.0)
                 pairs = np.where(both[:n, :n], np.maximum(g, 0.0), 0.0)
                 pairs[diagonal, diagonal] = 0.0
                 pairs[~on[:n]] = pairs[:, ~on[:n]] = 0.0
                 self._state = k, dual, multiplier, rho
-                late = deadline is not None and time.perf_counter() >= deadline
                 if enough(self.curvature(d, pairs)) or late:
                     return
             if count % 20 == 0 and count < 0.7 * iterations:
