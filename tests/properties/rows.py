@@ -16,7 +16,7 @@ import sparsemodel as sm
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Quadratic:
-    """Minimise ``||F w - t||^2 / 2 + r ||w||^2 / 2 + c' w`` with rows, boxes, least sizes and ``k``.
+    """Minimise ``||F w - t||^2 / 2 + r ||w||^2 / 2 + c' w`` with rows, boxes and least sizes.
 
     ``low`` and ``high`` are the ends of a chosen weight, or of one that is not counted.
     """
@@ -41,9 +41,8 @@ class Quadratic:
             goal = goal + sm.ridge(w, self.ridge)
         rules = [sm.card(w[: self.assets]) <= self.k]
         above, below = self.low > 0.0, self.high < 0.0
-        for on in (np.flatnonzero(above), np.flatnonzero(below)):
-            if on.size:
-                rules.append(sm.semicontinuous(w[on], self.low[on], self.high[on]))
+        sides = [on for on in (np.flatnonzero(above), np.flatnonzero(below)) if on.size]
+        rules += [sm.semicontinuous(w[on], self.low[on], self.high[on]) for on in sides]
         plain = np.flatnonzero(~(above | below))
         if plain.size:
             rules += [w[plain] >= self.low[plain], w[plain] <= self.high[plain]]
@@ -58,9 +57,7 @@ class Quadratic:
     def value(self, x: Any) -> float:
         """Return the objective."""
         return float(
-            0.5 * np.sum((self.F @ x - self.t) ** 2)
-            + 0.5 * self.ridge * np.sum(x * x)
-            + self.c @ x
+            0.5 * np.sum((self.F @ x - self.t) ** 2) + 0.5 * self.ridge * np.sum(x * x) + self.c @ x
         )
 
     def violation(self, x: Any) -> float:
@@ -112,7 +109,9 @@ def some_quadratic(seed: int) -> Quadratic:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(6, 11))
     days = int(rng.choice([n // 2, n - 1, 2 * n, 4 * n]))
-    F = rng.standard_normal((days, 2)) @ rng.standard_normal((2, n)) + rng.standard_normal((days, n))
+    F = rng.standard_normal((days, 2)) @ rng.standard_normal((2, n)) + rng.standard_normal(
+        (days, n)
+    )
     F *= rng.choice([0.01, 1.0, 30.0])
     scale = float(np.mean(F * F) * days)
     t = rng.standard_normal(days) * np.abs(F).mean() * rng.choice([0.0, 0.3])

@@ -12,8 +12,10 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, verify
 from sparsemodel.certificates.files.json_document import signed
+from sparsemodel.certificates.proving.quadratic.relaxation import Relaxation
 from sparsemodel.checker.__main__ import main
 from sparsemodel.interfaces import CertificateError
+from tests.properties.rows import some_quadratic
 
 
 def _returns(rng, days, assets):
@@ -113,7 +115,8 @@ def _forgeries():
                 node["x"] = [3.0 * x for x in node["x"]]
 
     return [
-        more_curvature, more_of_a_pair, a_negative_pair, less_stiffness, other_slopes, other_points
+        more_curvature, more_of_a_pair, a_negative_pair, less_stiffness, other_slopes,
+        another_row, a_leaf_less, more_fixed, other_points,
     ]  # fmt: skip
 
 
@@ -164,3 +167,30 @@ def test_the_nearest_share_and_weight_are_those_of_a_grid():
         ps, zs = np.meshgrid(*grid)
         fits = (ps <= far * zs + 1e-12) & (ps >= near * zs - 1e-12)
         assert value(p, z) <= min(value(ps, zs)[fits].min(), value(0.0, 0.0)) + 1e-9
+
+
+@pytest.mark.parametrize("seed", [0, 9, 20, 24, 67])
+def test_random_rows_are_proved(seed):
+    """Also turnover split into buys and sells: equations of zeros, and weights not counted."""
+    quadratic = some_quadratic(seed)
+    w = sm.Variable(quadratic.F.shape[1], name="w")
+    problem = quadratic.problem(w)
+    proof = problem.prove(gap=1e-4, time_limit=None)
+    best = quadratic.best()
+    assert proof.bound <= best + 1e-7 * abs(best)
+    assert quadratic.value(w.value) <= best + 1.1e-4 * abs(best)
+    assert quadratic.violation(w.value) <= 1e-9
+    verify(Certificate.from_json(proof.to_json()), problem.form)
+
+
+def test_what_is_lost_in_rounding_is_not_taken_from_wide_slacks():
+    """A slack whose range is far more than it needs would cost the square of it."""
+    matrix, rows = np.diag([1.0, 1.0, 0.0]), np.array([[1.0, 1.0, 0.0], [3.0, 0.0, 1.0]])
+    ends = np.zeros(3), np.array([1.0, 1.0, 3.0])
+    status = np.array([0, 0, 1])
+    right = np.array([1.0, 3.0])
+    relaxation = Relaxation(matrix, np.zeros(3), rows, right, *ends, status, 1, 2)
+    curvature = relaxation.curvature(np.array([1.01, 1.01, 0.0]), np.zeros((3, 3)))
+    assert curvature.d[2] == 0.0
+    stiff = matrix - np.diag(curvature.d) + (rows.T * curvature.tau) @ rows
+    assert np.linalg.eigvalsh(stiff)[0] >= 0.0

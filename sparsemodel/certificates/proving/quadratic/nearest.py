@@ -6,8 +6,8 @@ For a coordinate with the diagonal entry ``x`` and the border entry ``w`` these 
           l z \le p \le u z, \quad 0 \le z \le 1,
 
 where ``z`` is 1 for what is in, and the multiplier of the budget is such that all ``z`` add up to
-``k``. Each of the conditions may decide, and all are tried. A pass over a thousand coordinates takes
-less than a millisecond; with arrays the calls alone took longer than eigenvalues do.
+``k``. Each of the conditions may decide, and all are tried. With arrays the calls alone took longer
+than eigenvalues do.
 """
 
 from __future__ import annotations

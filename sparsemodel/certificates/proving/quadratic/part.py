@@ -9,6 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
+from sparsemodel.certificates.dual_bounds.diagonal_shift import certainly_psd
 from sparsemodel.certificates.proving.bounder import (
     COPIED,
     Aim,
@@ -24,6 +25,9 @@ from sparsemodel.certificates.proving.quadratic.problem import QuadraticProblem
 from sparsemodel.certificates.proving.quadratic.relaxation import Curvature, Relaxation
 from sparsemodel.interfaces import FloatArray, IntArray, SparseRegression
 from sparsemodel.numerics import best_units
+
+D, TAU = 1, 2
+"""Columns of the kernel: curvature of coordinates, stiffness of rows."""
 
 _ROUNDS, _CHILD_ROUNDS, _LEAF_ROUNDS = 8, 3, 40
 """Rounds of multipliers at a node, at a child that may be branched on, and at one where nothing is
@@ -265,7 +269,27 @@ class QuadraticPart(NodeBounder):
                 node.sizes = self._read(best, self._last, node).sizes
                 self._explore(node)
                 upper = min(upper, self._shared.exchange.best)
-        return best
+        return self._certain(best, relaxation)
+
+    def _certain(self, stage: Stage, relaxation: Relaxation) -> Stage:
+        """Return the stage with so little less curvature that a check of its record finds it.
+
+        The check is in the form's units, in which other entries are the largest.
+        """
+        problem, on = self._shared.problem, stage.on
+        unit = problem.unit[on]
+        d, tau = stage.of[:, D], stage.row[:, TAU]
+        bare = stage.matrix + np.diag(d) + (stage.rows.T * tau) @ stage.rows
+        bare = 2.0 * bare / np.outer(unit, unit)
+        sums, less = problem.q.rows + 2 * tau.size + 128, 0.0
+        pairs = relaxation.matrix - np.diag(d) - stage.matrix
+        for step in range(8):
+            if certainly_psd(bare, 2.0 * (d - less) / np.square(unit), sums):
+                break
+            less = 4.0**step * relaxation.given_away
+        if less == 0.0:
+            return stage
+        return self._made(relaxation, Curvature(d - less, pairs, tau), paired=stage.paired)
 
     def _made(self, relaxation: Relaxation, curvature: Curvature, *, paired: bool) -> Stage:
         """Return a stage with given curvature."""

@@ -92,7 +92,7 @@ class Relaxation:
 
     def plain(self) -> Curvature:
         """Return the same curvature for all, as much as there is, or less than none by rounding."""
-        d = np.full(self.linear.size, self._least - self._given_away)
+        d = np.full(self.linear.size, self._least - self.given_away)
         d[np.isinf(self.high) & self._empty] = 0.0
         return Curvature(d, np.zeros_like(self.matrix), self.tau)
 
@@ -102,7 +102,7 @@ class Relaxation:
         return np.asarray(np.diag(self.matrix) == 0.0)
 
     @property
-    def _given_away(self) -> float:
+    def given_away(self) -> float:
         """Return what the check of an eigenvalue by Cholesky gives away, twice over."""
         size = self.linear.size
         most = float(np.diag(self._stiff).max(initial=0.0))
@@ -126,7 +126,7 @@ class Relaxation:
         d, pairs = d.copy(), pairs.copy()
         d[endless] = 0.0
         pairs[endless] = pairs[:, endless] = 0.0
-        least = self._least - self._given_away
+        least = self._least - self.given_away
         if unbounded.any() and least > 0.0:
             # Coordinates without ends need some curvature, which the sum of two has.
             d = (1.0 - _SHARE) * d + _SHARE * least * ~endless
@@ -145,7 +145,7 @@ class Relaxation:
 
     def _missing(self, d: FloatArray, pairs: FloatArray) -> float:
         """Return what the same curvature for all would have to be to leave a semidefinite rest."""
-        return self._given_away - float(np.linalg.eigvalsh(self._stiff - np.diag(d) - pairs)[0])
+        return self.given_away - float(np.linalg.eigvalsh(self._stiff - np.diag(d) - pairs)[0])
 
     def improve(
         self,
