@@ -183,6 +183,28 @@ def test_random_rows_are_proved(seed):
     verify(Certificate.from_json(proof.to_json()), problem.form)
 
 
+@pytest.mark.parametrize("seed", [51, 91, 96, 110, 124, 150])
+def test_the_checker_reads_the_gradient_as_it_is_written(seed, tmp_path):
+    """Costs that are linear count in the gradient at zero, which the residual is relative to."""
+    quadratic = some_quadratic(seed)
+    w = sm.Variable(quadratic.F.shape[1], name="w")
+    problem = quadratic.problem(w)
+    problem.solve()
+    certificate = problem.certify(time_limit=5.0)
+    path, data = certificate.save(tmp_path / "c.json"), tmp_path / "data.npz"
+    ones = np.ones(1)
+    np.savez(data, F=quadratic.F, t=quadratic.t, c=quadratic.c[None], y=ones, zero=0.0 * ones)
+    assert main([str(path), str(data)]) == 0
+    body = json.loads(path.read_text())
+    slopes = quadratic.F.T @ (quadratic.F @ w.value - quadratic.t)
+    slopes += quadratic.c + quadratic.ridge * w.value
+    off = np.flatnonzero(w.value == 0.0)
+    assert body["stationarity"]["largest"] == pytest.approx(np.abs(slopes[off]).max(), rel=1e-9)
+    body["stationarity"]["residual"] = 1e-3 + 1.05 * body["stationarity"]["residual"]
+    path.write_text(json.dumps(signed(body)))
+    assert main([str(path), str(data)]) == 1
+
+
 def test_what_is_lost_in_rounding_is_not_taken_from_wide_slacks():
     """A slack whose range is far more than it needs would cost the square of it."""
     matrix, rows = np.diag([1.0, 1.0, 0.0]), np.array([[1.0, 1.0, 0.0], [3.0, 0.0, 1.0]])
