@@ -46,4 +46,4 @@ def test_as_much_code_judges_as_the_guide_says(name: str, tmp_path) -> None:
         sys.setprofile(None)
     assert status == 0
     lines = sum(len(inspect.getsourcelines(code)[0]) for code in used)
-    assert 1200 <= lines <= 1450, lines  # As the guide says.
+    assert 1200 <= lines <= 1500, lines  # As the guide says.

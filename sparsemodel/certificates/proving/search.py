@@ -81,6 +81,8 @@ class Search:
         self.fixed: int = 0
         self.check: float = 0.0
         """Seconds that checking a recorded node takes, where that is part of the limit."""
+        self.opening: float = 0.0
+        """Seconds that such a check takes before it comes to nodes."""
         self.waited: float = 0.0
         """Seconds that compiling took beside that of its own nodes."""
         self.patient: bool = True
@@ -146,7 +148,7 @@ class Search:
     def _late(self) -> bool:
         if self._deadline is None:
             return False
-        spare = self.delay - self.check * self.recorder.count
+        spare = self.delay - self.opening - self.check * self.recorder.count
         return time.perf_counter() >= self._deadline + spare
 
     @property

@@ -32,6 +32,8 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
     other = {t.loss.name for t in form.terms if not t.traits.gram}
     if other:
         out.append(f"{', '.join(sorted(other))} is no squared loss or linear term")
+    if not (any(t.traits.square for t in form.terms) or np.any(form.ridge > 0.0)):
+        out.append("nothing is quadratic, and linear programs bound what is linear")
     if form.matrix or sparsity.groups is not None:
         out.append("rows or groups are counted, not coordinates")
     if rows.norms:
