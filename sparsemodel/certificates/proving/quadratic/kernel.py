@@ -203,9 +203,9 @@ def _newton(matrix, a, row, tau, grad, curve, where, free, size, h, g, x, ridge)
 
 
 @numba.njit(cache=True, error_model="numpy", no_cpython_wrapper=True)
-def _minimise(
+def _minimise(  # type: ignore[no-untyped-def]
     matrix, a, of, row, tau, w, y, mw, where, span, ends, slope, curve, work, h, tol, left_over
-):  # type: ignore[no-untyped-def]
+):
     """Minimise the augmented Lagrangian, from pieces to pieces, while operations are left over."""
     n, rows = w.size, y.size
     grad, g, x, left = work[0], work[1], work[2], work[3]

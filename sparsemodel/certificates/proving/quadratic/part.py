@@ -133,7 +133,7 @@ class SharedKernel:
 
     @property
     def _operations(self) -> float:
-        """Return what one call may take: compiled code asks no clock, and hears no Ctrl-C."""
+        """Return what one call may take: compiled code asks no clock and no Ctrl-C ends it."""
         if self.deadline is None:
             return _SECONDS * _RATE
         left = max(self.deadline - time.perf_counter(), _LEAST)
