@@ -187,9 +187,9 @@ def _released(where, grad, ends, slope, curve, span, most):  # type: ignore[no-u
 
 
 @numba.njit(cache=True, error_model="numpy", no_cpython_wrapper=True)
-def _newton(matrix, a, row, tau, grad, curve, where, free, size, h, g, x, ridge):  # type: ignore[no-untyped-def]
+def _newton(matrix, a, tau, grad, curve, where, free, h, g, x, ridge):  # type: ignore[no-untyped-def]
     """Write the Newton step on the pieces to ``x``; return whether there is one."""
-    for f in range(size):
+    for f in range(free.size):
         i = free[f]
         for q in range(f + 1):
             j = free[q]
@@ -199,7 +199,7 @@ def _newton(matrix, a, row, tau, grad, curve, where, free, size, h, g, x, ridge)
             h[f, q] = v
         h[f, f] += curve[i, where[i]] + ridge
         g[f] = -grad[i]
-    return _solved(h, g, size, x)
+    return _solved(h, g, free.size, x)
 
 
 @numba.njit(cache=True, error_model="numpy", no_cpython_wrapper=True)
@@ -238,7 +238,7 @@ def _minimise(  # type: ignore[no-untyped-def]
         if left_over[0] < 0.0:
             return
         ridge = 1e-2 * tol
-        while not _newton(matrix, a, row, tau, grad, curve, where, free, size, h, g, x, ridge):
+        while not _newton(matrix, a, tau, grad, curve, where, free[:size], h, g, x, ridge):
             ridge *= 100.0
             if ridge > 1e12 * tol:
                 return
@@ -276,7 +276,8 @@ def solve_node(matrix, a, of, row, status, k, w, y, t, cutoff, rounds, tol, oper
     gradients below ``tol`` are zero, in units of the largest curvature. It ends early after about
     so many ``operations``: whatever point it has come to proves its bound.
     """
-    n, rows, left_over = w.size, y.size, np.full(1, operations)
+    n, rows, left_over = w.size, y.size, np.zeros(1)
+    left_over[0] = operations
     where, span = np.empty(n, np.int64), np.empty((n, 2), np.int64)
     ends, slope, curve = np.zeros((n, 5)), np.zeros((n, 4)), np.zeros((n, 4))
     mw, work, h = np.zeros(n), np.zeros((5, max(n, rows))), np.zeros((n, n))
