@@ -70,8 +70,8 @@ which there may be more."""
 _PAIRS = 20_000_000
 """Pairs of columns that are looked at in less time than bounds on the coefficients take."""
 
-_MEASURED = 16
-"""Nodes after which a check of the record is timed first: a few, but more than its beginning."""
+_MEASURED = (16, 64, 256)
+"""Nodes after which a check of the record is timed: more than it begins with, but soon repeated."""
 
 _WORTH = 0.97
 """Share of a large gap that a box may leave at the root: it does far more in the tree."""
@@ -229,28 +229,24 @@ def attempted(task: Task, quick: bool) -> Attempt:
 def _run(attempt: Attempt) -> None:
     """Search to the end; a bound that the record is evaluated for has its part of the time.
 
-    How much that is, is measured whenever there are four times as many nodes.
+    How much that is, is measured while there are few nodes.
     """
     task, search, _ = attempt
-    if task.deadline is None or not isinstance(search.root, QuadraticPart):
-        search.run()
-        return
-    nodes, count, known = _MEASURED, 0, 0.0
-    while True:
-        search.run(nodes)
-        if search.nodes < nodes or not search.open:
-            return
-        record, began = search.recorder.to_dict(), time.perf_counter()
-        if record is None:  # too large for a file, so that nothing is evaluated
-            search.check = search.opening = 0.0
-            search.run()
-            return
-        checked(task.form, task.inner, record, caution=CAUTION, bounds=task.bounds)
-        seconds = time.perf_counter() - began
-        if count:
-            search.check = max(seconds - known, 0.0) / max(search.recorder.count - count, 1)
-        search.opening = max(seconds - search.check * search.recorder.count, 0.0)
-        nodes, count, known = 4 * nodes, search.recorder.count, seconds
+    if task.deadline is not None and isinstance(search.root, QuadraticPart):
+        count, known = 0, 0.0
+        for nodes in _MEASURED:
+            search.run(nodes)
+            record = search.recorder.to_dict()
+            if search.nodes < nodes or not search.open or record is None:
+                break  # it has ended, or there is nothing to evaluate: too much for a file
+            began = time.perf_counter()
+            checked(task.form, task.inner, record, caution=CAUTION, bounds=task.bounds)
+            seconds = time.perf_counter() - began
+            if count:
+                search.check = max(seconds - known, 0.0) / max(search.recorder.count - count, 1)
+            search.opening = max(seconds - search.check * search.recorder.count, 0.0)
+            count, known = search.recorder.count, seconds
+    search.run()
 
 
 def _ahead(first: Attempt, last: Attempt) -> Attempt:

@@ -305,7 +305,7 @@ def indices(values: Any, size: int) -> Any:
     if not isinstance(values, list) or any(type(i) is not int for i in values):
         raise ValueError("an index is not a whole number")
     index = np.array(values, dtype=np.intp)
-    if np.unique(index).size != index.size:
+    if len(set(values)) != index.size:
         raise ValueError("an index appears twice")
     if index.size and (index.min() < 0 or index.max() >= size):
         raise ValueError("an index does not exist")

@@ -209,13 +209,15 @@ class Replay:
             out = indices(record.get("out", []), status.size)
             inside = indices(record.get("in", []), status.size)
             decided = np.concatenate([out, inside])
-            if np.any(status[decided] != UNDECIDED) or np.unique(decided).size != decided.size:
+            after = status.copy()
+            after[out] = OUT
+            if np.any(status[decided] != UNDECIDED) or np.any(after[inside] != UNDECIDED):
                 raise ValueError("a unit is decided twice")
-            low, known = self._evaluate(record, status, k, known, decided, facts)
+            after[inside] = IN
+            low, proved, known = self._evaluate(record, status, k, known, decided, facts)
             if decided.size:
-                lowest = min(lowest, self._cut(low, status, k, known, out, inside))
-                status = status.copy()
-                status[out], status[inside] = OUT, IN
+                lowest = min(lowest, _cut(proved, known, out, inside))
+                status = after
                 k -= int(inside.size)
                 known = max(known, self._value(low, status, k))
             if "next" in record:
@@ -243,38 +245,28 @@ class Replay:
 
     def _evaluate(
         self, record: Any, status: Any, k: int, known: float, decided: IntArray, facts: Any
-    ) -> tuple[Minorant | None, float]:
-        """Return what the point of a record proves on a part."""
+    ) -> tuple[Minorant | None, Proved | None, float]:
+        """Return what the point of a record proves on a part, and the bound that is known then."""
         if record.get("enumerated") is True:
             if decided.size:
                 raise ValueError("decisions in a part whose supports were all looked at")
-            return None, max(known, self._reader.enumerated(status, k))
+            return None, None, max(known, self._reader.enumerated(status, k))
         low = self._reader.minorant(record, status, facts)
-        return low, max(known, self._value(low, status, k))
-
-    def _decided(self, low: Minorant, status: Any, k: int) -> Proved | None:
-        return decide(low, status, k, self._sparsity)
+        if k < 0:
+            return low, None, math.inf  # more units are in than may be
+        proved = None if low is None else decide(low, status, k, self._sparsity)
+        return low, proved, known if proved is None else max(known, proved.bound)
 
     def _value(self, low: Minorant | None, status: Any, k: int) -> float:
         if k < 0:
             return math.inf  # more units are in than may be
-        proved = None if low is None else self._decided(low, status, k)
+        proved = None if low is None else decide(low, status, k, self._sparsity)
         return -math.inf if proved is None else proved.bound
 
-    def _cut(
-        self,
-        low: Minorant | None,
-        status: Any,
-        k: int,
-        known: float,
-        out: IntArray,
-        inside: IntArray,
-    ) -> float:
-        """Return the least bound of what the decisions of a record cut off."""
-        proved = None if low is None else self._decided(low, status, k)
-        if proved is None:
-            return known
-        cut = min(
-            proved.if_in[out].min(initial=math.inf), proved.if_out[inside].min(initial=math.inf)
-        )
-        return max(known, float(cut))
+
+def _cut(proved: Proved | None, known: float, out: IntArray, inside: IntArray) -> float:
+    """Return the least bound of what the decisions of a record cut off."""
+    if proved is None:
+        return known
+    cut = min(proved.if_in[out].min(initial=math.inf), proved.if_out[inside].min(initial=math.inf))
+    return max(known, float(cut))
