@@ -13,6 +13,7 @@ import sparsemodel as sm
 from sparsemodel.certificates import Certificate, verify
 from sparsemodel.certificates.files.json_document import signed
 from sparsemodel.certificates.proving.quadratic.relaxation import Relaxation
+from sparsemodel.certificates.proving.records import writing
 from sparsemodel.checker.__main__ import main
 from sparsemodel.interfaces import CertificateError
 from tests.properties.rows import some_quadratic
@@ -216,3 +217,21 @@ def test_what_is_lost_in_rounding_is_not_taken_from_wide_slacks():
     assert curvature.d[2] == 0.0
     stiff = matrix - np.diag(curvature.d) + (rows.T * curvature.tau) @ rows
     assert np.linalg.eigvalsh(stiff)[0] >= 0.0
+
+
+def test_a_search_ends_before_its_record_is_too_large_for_a_file(monkeypatch):
+    """What is stated is evaluated from the record, and floats of the search alone prove nothing."""
+    monkeypatch.setattr(writing, "LIMIT", 22_000)
+    rng = np.random.default_rng(6)
+    R, w = _returns(rng, 40, 24), sm.Variable(24, name="w")
+    rules = [sm.card(w) <= 6, w.sum() == 1.0, w >= 0.0]
+    problem = sm.Problem(sm.minimize(sm.squared_loss(R @ w, np.zeros(40))), rules)
+    proof = problem.prove(gap=1e-9, time_limit=None)
+    assert proof.search["ended"] == "the file has no room for more nodes"
+    assert proof.proof["tree"] is not None
+    assert proof.bound > 0.0
+    verify(Certificate.from_json(proof.to_json()), problem.form)
+    monkeypatch.setattr(writing, "LIMIT", 100)  # not even for the first record
+    proof = problem.prove(gap=1e-9, time_limit=None)
+    assert proof.proof["tree"] is None
+    assert proof.bound <= 1e-12

@@ -102,6 +102,9 @@ class NodeBounder(ABC):
         Whether fewer units than may be chosen may be better.
     rounding
         Gap below which rounding leaves nothing to be closed.
+    needs_record
+        Whether its own bounds round as they like: what is stated is evaluated from the record,
+        for which a file must have room.
     """
 
     units: IntArray
@@ -109,6 +112,7 @@ class NodeBounder(ABC):
     sparsity: Cardinality = K_ALONE
     rounding: float = 0.0
     fewer: bool = False
+    needs_record: bool = False
 
     @abstractmethod
     def at_start(self, node: Node, aim: Aim) -> Relaxed | None:

@@ -340,11 +340,11 @@ class _Conclusion:
         prices = np.sort(np.broadcast_to(sparsity.unit_price, (sparsity.units,)))
         # Whoever checks it adds prices up in another order.
         proved = self.search.bound - 8.0 * U * float(prices[-max(sparsity.budget, 1) :].sum())
-        if record is not None and any("stiffness" in stage for stage in record["stages"]):
-            # The search rounds as it likes: what is stated is evaluated from the record.
-            proved = checked(
-                *(task.form, task.inner, record), caution=CAUTION, bounds=task.bounds
-            ).bound
+        if self.search.root.needs_record:
+            proved = -math.inf
+            if record is not None:
+                form, inner, bounds = task.form, task.inner, task.bounds
+                proved = checked(form, inner, record, caution=CAUTION, bounds=bounds).bound
         dual = record is not None and not record["gram"]
         loose = loose_coordinates(task.form)[task.form.sparsity.counted]
         if dual and (task.inner is not task.form or np.any(loose)):
@@ -398,7 +398,8 @@ class _Conclusion:
         elif left and search.stopped:
             ended = "end of a short search"
         elif left and (search.over or left > search.given_up):
-            ended = "time limit"
+            full = search.root.needs_record and search.recorder.full
+            ended = "the file has no room for more nodes" if full else "time limit"
         elif left:
             ended = "no bound is known on some parts"
         elif final.upper - bound.value <= final.upper - search.cutoff:

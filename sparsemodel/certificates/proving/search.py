@@ -163,8 +163,9 @@ class Search:
 
     @property
     def full(self) -> bool:
-        """Return whether it has looked at as many nodes as its record has room for."""
-        return self._max_nodes is not None and self.nodes >= self._max_nodes
+        """Return whether it has looked at as many nodes as it may, or its record has room for."""
+        most = self._max_nodes is not None and self.nodes >= self._max_nodes
+        return most or (self.root.needs_record and self.recorder.full)
 
     @property
     def gives_up(self) -> bool:

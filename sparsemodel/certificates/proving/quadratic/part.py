@@ -53,9 +53,8 @@ _CLOSE = 0.03
 """Gap, relative, up to which branching does well with a diagonal alone: pairs are of no use to
 nodes in which both are in, so that they are for roots that are far from closed."""
 
-_AGAIN, _MORE_IN = 60, 3
-"""Iterations for a part of the problem, and how many more units are in before pairs are found
-again: those of units that are in are lost."""
+_PAIRED = 550
+"""Coordinates up to which there are pairs: all that fixing leaves of them fit into a record."""
 
 _SHRINK = 0.8
 """Curvature is found again when this share of the undecided units (or less) is left."""
@@ -173,6 +172,8 @@ class SharedKernel:
 class QuadraticPart(NodeBounder):
     """Some units of a quadratic with linear constraints, others in for good."""
 
+    needs_record = True
+
     def __init__(
         self,
         shared: SharedKernel,
@@ -249,7 +250,7 @@ class QuadraticPart(NodeBounder):
                 relaxation.begun_as(self._before.relaxation, kept)
         for paired in (False, True):
             close = upper - highest <= _CLOSE * abs(upper)
-            if (paired and close) or not relaxation.worth(end):
+            if (paired and (close or self._on.size > _PAIRED)) or not relaxation.worth(end):
                 break
             own, stalls = -math.inf, 0
 

@@ -21,6 +21,9 @@ from sparsemodel.interfaces import IntArray
 LIMIT = 2_000_000
 """Numbers up to which a tree is kept."""
 
+_LAST = 20_000
+"""Numbers of one more record, at most: what a file must have room for."""
+
 KIND = "parts"
 
 
@@ -34,12 +37,17 @@ class Recorder:
         self._stages: list[Any] = [] if earlier is None else list(earlier["stages"])
         self._records: list[dict[str, Any]] = [] if earlier is None else deepcopy(earlier["nodes"])
         self._known: dict[int, tuple[int, RecordedCurvature]] = {}
-        self._size = sum(_size(record) for record in self._records)
+        self._size = sum(map(_size, self._records)) + sum(map(_stage_size, self._stages))
 
     @property
     def count(self) -> int:
         """Return the number of records."""
         return len(self._records)
+
+    @property
+    def full(self) -> bool:
+        """Return whether a file may have no room for another record."""
+        return self._size > LIMIT - _LAST
 
     def begun(self) -> int:
         """Add a record of which nothing is known but that it is there, and return its number."""
@@ -97,9 +105,8 @@ class Recorder:
                 none = np.zeros(0, np.intp)
                 i, j, taken = stage.pairs or (none, none, np.zeros(0))
                 line["pairs"] = [i.tolist(), j.tolist(), taken.tolist()]
-                self._size += 3 * int(taken.size)
             self._stages.append(line)
-            self._size += 2 * stage.active.size
+            self._size += _stage_size(line)
         return self._known[id(stage)][0]
 
     def _add(self, record: dict[str, Any], link: tuple[int, int] | None) -> int:
@@ -119,6 +126,11 @@ def _balanced(found: Relaxed | Finished) -> dict[str, Any]:
     if found.balanced is None or not found.balanced.size:
         return {}
     return {"balanced": found.balanced.tolist()}
+
+
+def _stage_size(stage: dict[str, Any]) -> int:
+    pairs = stage.get("pairs", ((),))
+    return 2 * len(stage["active"]) + 3 * len(pairs[0])
 
 
 def _size(record: dict[str, Any]) -> int:
