@@ -62,11 +62,15 @@ _SHRINK = 0.8
 _TRIED = 4
 """Units that are tried before a node is branched on one."""
 
+_RELIABLE = 4
+"""Trials of a unit after which what it raised the bound by, for each part of it that was rounded,
+is taken for what it will."""
+
 _FEWER = 3
 """Units less than there is room for that exchanges begin with as well."""
 
-_NEXT = 50
-"""Nodes after which points are sought by exchanges again."""
+_NEXT = 32
+"""Nodes after which points are sought by exchanges again, and then after twice as many."""
 
 
 @final
@@ -102,7 +106,11 @@ class SharedKernel:
         self.deadline: float | None = None
         """When the search has to end, as the last relaxation was told."""
         self.exchange = Exchange(problem, self.solve)
-        self.relaxed = 0
+        self.relaxed, self.next_exchanges = 0, _NEXT
+        units = problem.counted.size
+        self.rises, self.trials = np.zeros((2, units)), np.zeros(units)
+        """What units raised the bound by when they were tried in and out, for a whole unit each,
+        summed over their trials."""
         self._solve: Any = None
 
     def solve(
@@ -129,6 +137,21 @@ class SharedKernel:
                 self._operations,
             )
         )
+
+    def expected(self, units: IntArray) -> FloatArray:
+        """Return what each unit raises the bound by when it is in, and when it is out.
+
+        That of units that were never tried is the average of the others.
+        """
+        tried = self.trials > 0
+        means = self.rises / np.maximum(self.trials, 1)
+        usual = means[:, tried].mean(axis=1) if tried.any() else np.ones(2)
+        return np.where(tried[units], means[:, units], usual[:, None])
+
+    def learned(self, unit: int, rises: FloatArray) -> None:
+        """Take what a unit raised the bound by."""
+        self.rises[:, unit] += rises
+        self.trials[unit] += 1
 
     @property
     def _operations(self) -> float:
@@ -426,39 +449,57 @@ class QuadraticPart(NodeBounder):
         )
 
     def branching(self, node: Node, aim: Aim) -> int | None:
-        """Return the unit whose two sides raise the bound most together, of a few."""
-        stage = self._stage
+        """Return the unit whose two sides raise the bound most together, of a few.
+
+        Each side of a unit is tried by a few rounds until it was often enough; from then on what
+        it raised the bound by on average is expected of it (reliability branching).
+        """
+        stage, shared = self._stage, self._shared
         undecided = node.undecided
         if stage is None or undecided.size < 2:
             return None
-        z = np.minimum(node.sizes[undecided], 1.0)
-        loss = np.maximum(z, 1e-9) * (1.0 - z)
-        tried = undecided[np.argsort(-loss, kind="stable")[:_TRIED]]
-        best, most = None, -1.0
+        z = np.clip(node.sizes[undecided], 1e-9, 1.0 - 1e-9)
+        rounded = np.stack([1.0 - z, z])
+        units = self.units[undecided]
+        known = shared.trials[units]
         cutoff = aim.cutoff - self._charge(node)
-        for place in tried:
-            rises = []
-            for decision in (IN, OUT):
-                child = node.child(int(place), decision, node.bound, (0, 0))
-                status = self._full(self._open(child), stage.on)
-                found = self._shared.solve(
-                    *(stage, status, child.most, self._start(stage, node), cutoff),
-                    rounds=_CHILD_ROUNDS,
-                    tol=_ROUGH,
-                )
-                rises.append(max(min(float(found[0]), cutoff) - node.bound + self._paid, 0.0))
-            score = max(rises[0], 1e-9 * abs(cutoff)) * max(rises[1], 1e-9 * abs(cutoff))
+        room, least = cutoff - node.bound + self._paid, 1e-9 * abs(cutoff)
+        rises = shared.expected(units) * rounded
+        scores = np.prod(np.clip(rises, least, max(room, least)), axis=0)
+        best, most = None, -1.0
+        for number in np.argsort(-scores, kind="stable")[:_TRIED]:
+            place, score = int(undecided[number]), float(scores[number])
+            if known[number] < _RELIABLE:
+                own = self._tried(stage, node, place, cutoff)
+                shared.learned(int(units[number]), own / rounded[:, number])
+                score = float(np.prod(np.clip(own, least, max(room, least))))
+                if own.min() >= room:
+                    return place
             if score > most:
-                best, most = int(place), score
-            if min(rises) >= cutoff - node.bound:
-                break
+                best, most = place, score
         return best
+
+    def _tried(self, stage: Stage, node: Node, place: int, cutoff: float) -> FloatArray:
+        """Return what a few rounds raise the bound by with a unit in, and with it out."""
+        rises = np.zeros(2)
+        for side, decision in enumerate((IN, OUT)):
+            child = node.child(place, decision, node.bound, (0, 0))
+            status = self._full(self._open(child), stage.on)
+            found = self._shared.solve(
+                *(stage, status, child.most, self._start(stage, node), cutoff),
+                rounds=_CHILD_ROUNDS,
+                tol=_ROUGH,
+            )
+            rises[side] = max(min(float(found[0]), cutoff) - node.bound + self._paid, 0.0)
+        return rises
 
     def proposals(self, node: Node, upper: float) -> list[FloatArray]:
         """Return the best point of exchanges, where it is better than ``upper``."""
         exchange = self._shared.exchange
-        if not node.depth or self._shared.relaxed % _NEXT == 0:
+        shared = self._shared
+        if not node.depth or shared.relaxed >= shared.next_exchanges:
             self._explore(node)
+            shared.next_exchanges = max(2 * shared.relaxed, _NEXT)
         known = exchange.x
         return [known] if known is not None and exchange.best < upper else []
 
