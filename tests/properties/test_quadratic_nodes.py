@@ -12,6 +12,7 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import Certificate, verify
 from sparsemodel.certificates.files.json_document import signed
+from sparsemodel.certificates.proving.compiling import BOUNDS, GRAPHS, NODES, QUADRATIC
 from sparsemodel.certificates.proving.quadratic.relaxation import Relaxation
 from sparsemodel.certificates.proving.records import writing
 from sparsemodel.checker.__main__ import main
@@ -235,3 +236,10 @@ def test_a_search_ends_before_its_record_is_too_large_for_a_file(monkeypatch):
     proof = problem.prove(gap=1e-9, time_limit=None)
     assert proof.proof["tree"] is None
     assert proof.bound <= 1e-12
+
+
+@pytest.mark.parametrize("code", [NODES, QUADRATIC, BOUNDS, GRAPHS], ids=lambda code: code.module)
+def test_every_compiled_code_says_whether_it_was_kept(code):
+    """Within a solve nothing is compiled, so that each has to find its files."""
+    pytest.importorskip("numba")
+    assert replace(code, loaded=False).kept() in (True, False)

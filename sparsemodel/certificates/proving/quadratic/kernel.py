@@ -30,6 +30,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemodel import loading
+from sparsemodel.certificates.proving.compiling import interruptible
 
 numba = loading.numba()
 
@@ -267,6 +268,7 @@ def _minimise(  # type: ignore[no-untyped-def]
                     where[hit] = other
 
 
+@interruptible
 @numba.njit(cache=True, error_model="numpy")
 def solve_node(matrix, a, of, row, status, k, w, y, t, cutoff, rounds, tol, operations):  # type: ignore[no-untyped-def]
     """Return the bound of a node, it before all gains, and the ``y``, ``t``, ``w`` that prove it.

@@ -18,7 +18,7 @@ from sparsemodel.certificates.proving.bounder import (
     RecordedCurvature,
     Relaxed,
 )
-from sparsemodel.certificates.proving.compiling import QUADRATIC, interruptible, warmed
+from sparsemodel.certificates.proving.compiling import QUADRATIC, warmed
 from sparsemodel.certificates.proving.node import IN, OUT, UNDECIDED, Minorant, Node
 from sparsemodel.certificates.proving.quadratic.exchange import Exchange
 from sparsemodel.certificates.proving.quadratic.problem import QuadraticProblem
@@ -188,7 +188,7 @@ class SharedKernel:
             )
 
         self.delay += warmed(QUADRATIC, small)
-        return interruptible(solve_node)
+        return solve_node
 
 
 @final
