@@ -243,3 +243,36 @@ def test_every_compiled_code_says_whether_it_was_kept(code):
     """Within a solve nothing is compiled, so that each has to find its files."""
     pytest.importorskip("numba")
     assert replace(code, loaded=False).kept() in (True, False)
+
+
+def test_what_others_need_may_be_in_at_zero_below_its_least_size(tmp_path):
+    """The second asset is held with the first alone, which may then be chosen and zero."""
+    rng = np.random.default_rng(7)
+    R, w = _returns(rng, 30, 6), sm.Variable(6, name="w")
+    R[:, 0] *= 30.0  # nobody wants it
+    problem = sm.Problem(
+        sm.minimize(sm.squared_loss(R @ w, np.zeros(30))),
+        [sm.card(w) <= 3, w.sum() == 1.0, sm.semicontinuous(w, 0.2, 0.9)],
+        sm.chosen(w)[[1, 2, 3, 4, 5]] <= sm.chosen(w)[0],
+    )
+    solution = problem.solve()
+    proof = problem.prove(gap=1e-4)
+    assert w.value[0] == 0.0
+    assert proof.bound <= min(solution.value, proof.value)
+    verify(Certificate.from_json(proof.to_json()), problem.form)
+    np.savez(tmp_path / "data.npz", R=R, y=np.zeros(30))
+    path = proof.save(tmp_path / "c.json")
+    assert main([str(path), str(tmp_path / "data.npz")]) == 0
+
+
+def test_curvature_of_parts_with_nothing_to_choose_is_checked_as_its_record_will_be():
+    """With three days of different weights, what is left to spare of it is rounding alone."""
+    quadratic = some_quadratic(34)
+    w = sm.Variable(quadratic.F.shape[1], name="w")
+    weights = np.random.default_rng(1000034).choice([0.0, 0.5, 1.0, 3.0], quadratic.t.size)
+    fit = sm.squared_loss(quadratic.F @ w, quadratic.t, weights=weights, reduction="sum")
+    goal = fit + quadratic.c @ w + sm.ridge(w, quadratic.ridge)
+    problem = sm.Problem(sm.minimize(goal), quadratic.problem(w).constraints)
+    proof = problem.prove(gap=1e-4, time_limit=None)
+    assert proof.relative_gap <= 1e-4
+    verify(Certificate.from_json(proof.to_json()), problem.form)

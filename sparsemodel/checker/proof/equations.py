@@ -39,7 +39,10 @@ class Equations:
         p = problem.shape[0]
         self.sign = np.where(np.isfinite(most), 1.0, -1.0)
         matrix, right = self.sign[:, None] * matrix, np.where(self.sign > 0.0, most, -least)
-        ends = problem.chosen
+        ends = [end.copy() for end in problem.chosen]
+        for _, parents in problem.supports.order:  # in with others also where they are zero
+            on = problem.counted & np.isin(problem.unit, parents)
+            ends[0][on], ends[1][on] = np.minimum(ends[0][on], 0.0), np.maximum(ends[1][on], 0.0)
         inner = np.where(matrix > 0.0, np.minimum(ends[0], 0.0), np.maximum(ends[1], 0.0))
         sums = np.where(matrix != 0.0, matrix * np.where(matrix != 0.0, inner, 0.0), 0.0)
         size = np.abs(sums).sum(axis=1) + np.abs(right)

@@ -407,7 +407,8 @@ class QuadraticPart(NodeBounder):
         """Return the relaxation of a node where nothing is left to choose, which has no gap."""
         if self._leaf is None:
             relaxation = self._relaxation(np.full(self.units.size, UNDECIDED, np.int8), 1)
-            self._leaf = self._made(relaxation, relaxation.plain(), paired=False)
+            leaf = self._made(relaxation, relaxation.plain(), paired=False)
+            self._leaf = self._certain(leaf, relaxation)
         own = np.where(node.status == IN, IN, OUT).astype(np.int8)
         own[node.undecided] = IN if convex else UNDECIDED
         status = self._full(own, self._leaf.on)

@@ -43,7 +43,8 @@ class Extended:
         """Return the equations of a form that has its constraints in the objective."""
         rows = rows_of_term(form)
         box = implied(form, rows, (), ~form.sparsity.counted) or Box.unbounded(form.shape)
-        low, high = box.chosen.lower, box.chosen.upper
+        ends = _ends(form, box)
+        low, high = ends.lower, ends.upper
         lower, upper = rows.lower, rows.upper
         sign = np.where(np.isfinite(upper), 1.0, -1.0)
         matrix = sign[:, None] * rows.matrix
@@ -54,7 +55,7 @@ class Extended:
         reach = right - sums.sum(axis=1) + 1e-12 * size  # far above what rounding does
         span = np.where(sign > 0.0, upper - lower, np.inf)
         most = np.maximum(np.minimum(reach, span), 0.0)
-        return cls(matrix, right, lower < upper, sign, most, box.chosen)
+        return cls(matrix, right, lower < upper, sign, most, ends)
 
     def whole(self) -> FloatArray:
         """Return ``A`` with a column for every slack."""
@@ -149,6 +150,21 @@ class QuadraticProblem:
         out = np.full(self.right.size, np.inf)
         out[self.extended.slack & np.isinf(self.extended.most)] = 0.0
         return out
+
+
+def _ends(form: SparseRegression, box: Box) -> Box:
+    """Return between what chosen coordinates are; zero is among it where others need them.
+
+    Such a unit is in also where it is zero, below its least size.
+    """
+    chosen, order = box.chosen, form.sparsity.order
+    if order is None:
+        return chosen
+    parents = np.flatnonzero(form.sparsity.counted)[np.unique(order.parents[order.parents >= 0])]
+    lower, upper = chosen.lower.copy(), chosen.upper.copy()
+    lower[parents] = np.minimum(lower[parents], 0.0)
+    upper[parents] = np.maximum(upper[parents], 0.0)
+    return Box(lower, upper)
 
 
 def rows_of_term(form: SparseRegression) -> Rows:
