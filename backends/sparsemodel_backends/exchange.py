@@ -56,16 +56,17 @@ class Exchange(IterativeBackend[ExchangeState]):
 
     A support with room is filled by the best additions. The steps of a run are
 
-    1. **Propose**: descend in the model, by the best exchange until none gains.
+    1. **Propose**: descend in the model. The best addition enters, the cheapest removal leaves, as
+       long as these are not the same; then the best exchange, until none gains.
     2. **Confirm**: the minimiser of the objective over the support that was proposed decides,
        always. If it is better, a model is made there.
-    3. **Diversify**: descend in the model from other starts, in batches: half of them ``k``
-       random units, else the best end with up to two thirds redrawn among units that promise
-       much, or two ends merged and thinned. For losses that are not squared, and where only
-       a pool of columns is searched, then in models elsewhere: at minimisers over a part of the
-       support.
-    4. **Stop** when it has been searched in vain as long as the last improvement took, and from 64
-       starts (3 elsewhere) times ``effort``; up to 32 times as many where random starts end where
+    3. **Diversify**: descend in the model from other starts, in batches: ``k`` random units, as
+       long as all of them lead to one end; then half of them so, else the best end with up to two
+       thirds redrawn among units that promise much, or two ends merged and thinned. For losses
+       that are not squared, and where only a pool of columns is searched, then in models
+       elsewhere: at minimisers over a part of the support.
+    4. **Stop** when it has been searched in vain as long as the last improvement took, and from 32
+       random starts (3 elsewhere) times ``effort``; up to 1024 (24) where random starts end where
        none ended before. At most about half a second, times ``effort``, is searched in vain.
 
     Under constraints descents also begin at what the convex problem without the limit is rounded

@@ -126,7 +126,7 @@ class GraHTP(IterativeBackend[GraHTPState]):
         "when k >= (2 + 16 (M_2k / m_2k)^2) kbar (Yuan, Li and Zhang 2018, Theorem 5(a))"
     )
     purpose: ClassVar[str] = "the loss is smooth, and debiasing on the support is cheap"
-    roles: ClassVar[frozenset[Role]] = frozenset({Role.ALTERNATIVE, Role.REFINEMENT})
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.REFINEMENT})
     prior: ClassVar[Prior | None] = Prior(close=0.23, excess=0.21)
     published: ClassVar[Mapping[str, Any] | None] = {
         "step_size": "theory",

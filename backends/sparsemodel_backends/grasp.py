@@ -85,7 +85,7 @@ class GraSP(IterativeBackend[GraSPState]):
         "when the Hessian restricted to 4k coordinates is conditioned by (1 + sqrt 3) / 2 "
         "(Bahmani, Raj and Boufounos 2013, Theorem 1)"
     )
-    roles: ClassVar[frozenset[Role]] = frozenset({Role.ALTERNATIVE, Role.MERGES})
+    roles: ClassVar[frozenset[Role]] = frozenset({Role.MERGES})
     published: ClassVar[Mapping[str, Any] | None] = {
         "debias": False,
         "scaled": False,

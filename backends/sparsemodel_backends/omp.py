@@ -14,7 +14,6 @@ from sparsemodel.interfaces import (
     IterativeBackend,
     Objective,
     Point,
-    Role,
     Stop,
     TwiceDifferentiable,
     check_options,
@@ -79,7 +78,6 @@ class OMP(IterativeBackend[OMPState]):
     purpose: ClassVar[str] = (
         "adds the best coordinate a pass: slow, and careful where columns are correlated"
     )
-    roles: ClassVar[frozenset[Role]] = frozenset({Role.ALTERNATIVE})
     published: ClassVar[Mapping[str, Any] | None] = {"scaled": False, "tol": 0.0}
     capabilities: ClassVar[Capabilities] = Capabilities(
         facets=(TwiceDifferentiable,), box=True, price=True

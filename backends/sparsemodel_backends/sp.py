@@ -14,7 +14,6 @@ from sparsemodel.interfaces import (
     IterativeBackend,
     Objective,
     Point,
-    Role,
     Stop,
     TwiceDifferentiable,
 )
@@ -69,7 +68,6 @@ class SP(IterativeBackend[SPState]):
         "Theorem 1)"
     )
     purpose: ClassVar[str] = "exchanges many coordinates at once and settles in a few passes"
-    roles: ClassVar[frozenset[Role]] = frozenset({Role.ALTERNATIVE})
     published: ClassVar[Mapping[str, Any] | None] = {"scaled": False}
     capabilities: ClassVar[Capabilities] = Capabilities(facets=(TwiceDifferentiable,), box=True)
 

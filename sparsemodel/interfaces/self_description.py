@@ -277,8 +277,6 @@ class Role(Enum):
     """Run last in every plan; by itself where it starts as well as another would."""
     RECOVERY = "finds a support from few products"
     """Run first where a recovery is likely, and where the design gives products only."""
-    ALTERNATIVE = "finds another support in a few passes"
-    """Run from zero, each of them, near the limit of what can be recovered."""
     DUAL = "climbs the dual"
     """Run first where the dual alone is smooth."""
     GREEDY = "builds a support up"

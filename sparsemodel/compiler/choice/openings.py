@@ -54,11 +54,6 @@ _ALONE = "another algorithm before it would not help"
 _ONCE = "from one start, as others take long where the loss has kinks"
 
 _DESCENT = "one descent, as a search would take long"
-_AMBIGUOUS = (
-    "with so many features for the observations other supports may fit better than a recovery"
-)
-_LIMIT = "near the limit of what can be recovered another search may find what this one misses"
-_FEW_ROWS = "with so few observations for the features another start may end lower"
 _ROUGHLY = 50
 """Steps of a dual method before the finish. Of 50 problems with kinks none ended .1 % above the
 best of three so, one with 1000 steps, a quarter later, and two without any."""
@@ -122,22 +117,9 @@ def _(
         alone = candidates.stage(finish, f"{candidates.purpose(finish)}; {_ALONE}", share=share)
         if not candidates.patient and _stored(form) and may_be_left_out(form):
             alone = replace(alone, backend=WithoutBounds(alone.backend, alone.backend))
-        other_start = not candidates.quick and _undetermined(form)
-        opening = candidates.best(Role.RECOVERY) if other_start else None
-        if opening is not None:
-            after = candidates.stage(finish, "", "last", share=share)
-            return Choice((alone, candidates.stage(opening, _FEW_ROWS), after))
-        if not _at_the_limit(form):
-            return Choice((alone,))
-        others = (*candidates.able(Role.RECOVERY), *candidates.able(Role.ALTERNATIVE))
-        return Choice((alone, *(candidates.stage(other, _LIMIT) for other in others)))
+        return Choice((alone,))
     last = candidates.stage(finish, "", "last", share=share)
     first = candidates.stage(name, why, max_iter=_steps(role, form))
-    if role is Role.RECOVERY and _stored(form) and _ambiguous(form):
-        fresh = candidates.stage(finish, _AMBIGUOUS, share=share)
-        return Choice((fresh, first, last), clear)
-    if role is Role.RECOVERY and not candidates.quick and _undetermined(form):
-        return Choice((first, last, candidates.stage(finish, _FEW_ROWS, share=share)), clear)
     return Choice((first, last), clear)
 
 
@@ -176,7 +158,7 @@ def _opening(
 
 def _steps(role: Role | None, form: SparseRegression) -> int | None:
     """Return how many steps an opening makes at most; None for as many as it needs."""
-    if role is Role.RECOVERY and _most(form) <= _FEW and not _short_of_rows(form):
+    if role is Role.RECOVERY and _most(form) <= _FEW:
         return _SHORTLY
     return _ROUGHLY if role is Role.DUAL else None
 
@@ -200,36 +182,9 @@ def _priced_exactly(form: SparseRegression) -> bool:
     return form.traits.quadratic and not form.constrained and form.sparsity.groups is None
 
 
-def _ambiguous(form: SparseRegression) -> bool:
-    """Return whether more than half as many units as observations may be chosen, so that several
-    supports can fit alike."""
-    return 2 * _most(form) > _observations(form)
-
-
-def _undetermined(form: SparseRegression) -> bool:
-    """Return whether other starts are worth it where rows are too few for so many columns."""
-    large = _most(form) * form.sparsity.units >= _WORTH_A_LOOK
-    return large and _stored(form) and _recoverable(form) and _short_of_rows(form)
-
-
-def _short_of_rows(form: SparseRegression) -> bool:
-    """Return whether rows are too few for so many columns to tell which of them explain a target.
-
-    That is the weak threshold of Donoho and Tanner (2009), where ``n`` is small beside ``p``.
-    """
-    n, p = _observations(form), form.sparsity.units
-    return n < p and n <= 2.0 * _most(form) * np.log(p / n)
-
-
 def _crowded(form: SparseRegression) -> bool:
     """Return whether so many units may be chosen that they are likely to separate two classes."""
     return _CROWD * _most(form) >= _observations(form)
-
-
-def _at_the_limit(form: SparseRegression) -> bool:
-    """Return whether a recovery is possible, but of so many units that one search may miss it."""
-    n, p, k = _observations(form), form.sparsity.units, _most(form)
-    return n < p and n <= 3 * k and 4 * k * p >= _WORTH_A_LOOK and _recoverable(form)
 
 
 def _most(form: SparseRegression) -> int:

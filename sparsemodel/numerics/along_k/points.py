@@ -19,13 +19,11 @@ from sparsemodel.interfaces import (
 )
 from sparsemodel.numerics.along_k.curved import CurvedPart, dense_rows, has_curvatures
 from sparsemodel.numerics.along_k.squares import SquaredSums, has_squares
-from sparsemodel.numerics.along_k.together import SizesTogether
+from sparsemodel.numerics.along_k.together import SHARE, SizesTogether
 from sparsemodel.numerics.budget import budget, gram_cost, numba_in_time, without_deadline
 from sparsemodel.numerics.search.search import SupportSearch
 from sparsemodel.progress import counted
 
-_PATIENCE = 0.25
-"""Patience with a size beside that of a solve for it alone: its neighbours are searched as well."""
 _ROUNDS = 4
 """Times that improvements are carried to other sizes, at most."""
 
@@ -67,7 +65,7 @@ class PointsAlongK:
         self._through = np.union1d(sizes, through).astype(np.intp)
         self._searches: dict[int, SupportSearch] = {}
         self._together: SizesTogether | None = None
-        self._patience = _PATIENCE
+        self._patience = SHARE
         self._part: CurvedPart | None = None
         self._whole: SupportSearch | None = None
 

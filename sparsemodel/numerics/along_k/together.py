@@ -1,7 +1,7 @@
 """Supports of all sizes of one quadratic, searched together.
 
-Ends of descents are starts for other sizes: parts of two of them are put together, and filled or
-thinned to the size in question. One call descends for all sizes.
+A search as for one size, but that ends are starts for the sizes beside their own, too, filled or
+thinned. One call descends for all sizes.
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ import numpy as np
 
 from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.along_k.whitened import Whitened
+from sparsemodel.numerics.search import ROUNDING
 from sparsemodel.numerics.search.descents import Descents
+from sparsemodel.numerics.search.ends import PATIENCE, WORK, Ends
 
 _STARTS = 12
-"""Starts of a size in a round."""
-_KEPT = 24
-"""Ends of a size that are kept to be put together."""
+"""Starts of a size in a round, half of them random."""
 _CARRIED = 12
 """Ends of a size that descents to the sizes beside it begin at."""
-_PATIENCE = 3
-"""Rounds in vain before a size is left, up to four times as many where most ends are new."""
-_FEW = 3
-"""Units drawn at random that a start begins with which forgets what was found."""
+SHARE = 0.125
+"""Patience with a size beside that of a solve for it alone: its neighbours are searched as well."""
 _POOLS, _CLOSED = 4, 4
 """Pools of columns at most, and ends of a size in each that descend in all columns."""
 _WIDE, _EACH = 1024, 256
@@ -50,15 +48,12 @@ class SizesTogether:
         self._quadratic, self._over = quadratic, over
         self.sizes = np.minimum(sizes, quadratic.size)
         self._rng = np.random.default_rng(0)
-        self._ends: list[dict[bytes, tuple[float, IntArray]]] = [{} for _ in sizes]
-        self._times: list[dict[bytes, int]] = [{} for _ in sizes]
+        self._ends = [Ends() for _ in sizes]
         self._begun: list[set[bytes]] = [set() for _ in sizes]
-        self._vain = np.zeros(self.sizes.size)
 
     def best(self, place: int, many: int = 1) -> list[IntArray]:
         """Return the best supports of a size, the best first."""
-        ranked = sorted(self._ends[place].values(), key=lambda end: -end[0])
-        return [support for _, support in ranked[:many]]
+        return self._ends[place].supports[:many]
 
     @property
     def has_close_columns(self) -> bool:
@@ -74,8 +69,7 @@ class SizesTogether:
             self._descend(self._quadratic.descents, supports, np.arange(self.sizes.size), None)
             return
         for at, (row, value) in enumerate(zip(supports, values.tolist(), strict=True)):
-            support = row[row >= 0]
-            self._ends[at][support.tobytes()] = value, support
+            self._ends[at].take([row[row >= 0]], [value])
 
     def search(self, effort: float) -> None:
         """Search all sizes in rounds, until each has been in vain for long enough."""
@@ -96,56 +90,51 @@ class SizesTogether:
             )
             self._carry(self._quadratic.descents, None, 1)
             values = [self._value(place) for place in range(self.sizes.size)]
-            if self._over() or np.all(np.array(values) <= np.array(before) * (1.0 + 1e-9)):
+            if self._over() or np.all(np.array(values) <= np.array(before) * (1.0 + ROUNDING)):
                 break
 
     def _rounds(self, descents: Descents, pool: IntArray | None, effort: float) -> None:
         """Search among some units until each size has been in vain for long enough."""
-        self._vain[:] = 0
+        for place, ends in enumerate(self._ends):  # what was met in another pool tells nothing
+            self._ends[place] = Ends()
+            self._ends[place].take(ends.supports, ends.values)
+        columns = (self._quadratic.size if pool is None else pool.size) * self._quadratic.q
+        work = 2.0 * np.square(self.sizes * self._quadratic.q) * columns
+        most = SHARE * effort * WORK / (2.0 * work)
         active = np.flatnonzero((self.sizes > 1) & (self.sizes < self._quadratic.size))
         while active.size and not self._over():
             rows, places = self._starts(active, pool)
-            before = [self._value(place) for place in active.tolist()]
-            self._descend(descents, rows, places, pool)
+            self._descend(descents, rows, places, pool, _STARTS // 2)
             self._carry(descents, pool, _CARRIED)
-            for place, value in zip(active.tolist(), before, strict=True):
-                better = self._value(place) > value * (1.0 + 1e-9)
-                self._vain[place] = 0 if better else self._vain[place] + 1
-            patience = np.array([self._patience(place) for place in active.tolist()])
-            active = active[self._vain[active] < effort * patience]
-
-    def _patience(self, place: int) -> float:
-        """Return rounds in vain that are enough, by the share of ends that were met once."""
-        times = self._times[place]
-        once, every = sum(t == 1 for t in times.values()), sum(times.values())
-        return _PATIENCE * (1.0 + 3.0 * once / max(every, 1))
+            is_enough = [
+                self._ends[place].is_enough(PATIENCE, SHARE * effort, most[place])
+                for place in active.tolist()
+            ]
+            active = active[~np.array(is_enough)]
 
     def _starts(self, active: IntArray, pool: IntArray | None) -> tuple[IntArray, IntArray]:
         """Return starts of each active size, and the place of the size of each.
 
-        Three in four put a part of one of its ends and a part of one of a size nearby together; the
-        others are a few units at random.
+        One half, the last of each, are random units; the others put a part of one of its ends and a
+        part of one of a size nearby together.
         """
-        rng, rows, places = self._rng, [], []
+        rng, rows, places = self._rng, [], np.repeat(active, _STARTS)
         every = self._quadratic.size if pool is None else pool
         for place in active.tolist():
-            own = self.best(place, _KEPT)
+            own = self._ends[place].supports
             near = [
                 support
                 for beside in range(max(place - 2, 0), min(place + 3, self.sizes.size))
-                for support in self.best(beside, _KEPT)
+                for support in self._ends[beside].supports
             ]
-            for number in range(_STARTS):
-                places.append(place)
-                if number % 4 == 3:
-                    rows.append(rng.choice(every, min(_FEW, self.sizes[place]), replace=False))
-                    continue
+            for _ in range(_STARTS - _STARTS // 2):
                 home = own[int(len(own) * rng.random() ** 2)]
                 other = near[rng.integers(len(near))]
                 kept = home[rng.random(home.size) > rng.uniform(0.0, 0.7)]
                 added = other[rng.random(other.size) < rng.uniform(0.2, 1.0)]
                 rows.append(np.union1d(kept, added))
-        return stacked(rows), np.array(places)
+            rows += list(rng.choice(every, (_STARTS // 2, self.sizes[place])))
+        return stacked(rows), places
 
     def _carry(self, descents: Descents, pool: IntArray | None, many: int) -> None:
         """Descend from the ends of the sizes beside each one, from where none has begun."""
@@ -164,25 +153,31 @@ class SizesTogether:
             self._descend(descents, stacked(rows), np.array(places), pool)
 
     def _descend(
-        self, descents: Descents, rows: IntArray, places: IntArray, pool: IntArray | None
+        self,
+        descents: Descents,
+        rows: IntArray,
+        places: IntArray,
+        pool: IntArray | None,
+        samples: int = 0,
     ) -> None:
-        """Descend from starts, and keep where that ends."""
+        """Descend from starts, ordered by places, and keep where that ends.
+
+        The last ``samples`` of each place began at random.
+        """
         if pool is not None:
             place = np.full(self._quadratic.size + 1, -1)
             place[pool] = np.arange(pool.size)
             rows = place[rows]
         ends, values = descents(rows, self.sizes[places])
-        for at, end, value in zip(places.tolist(), ends, values.tolist(), strict=True):
-            support = end[end >= 0] if pool is None else pool[end[end >= 0]]
-            key, kept = support.tobytes(), self._ends[at]
-            self._times[at][key] = self._times[at].get(key, 0) + 1
-            kept.setdefault(key, (value, support))
-            if len(kept) > 2 * _KEPT:
-                best = sorted(kept.items(), key=lambda item: -item[1][0])[:_KEPT]
-                self._ends[at] = dict(best)
+        for at in np.unique(places).tolist():
+            own = np.flatnonzero(places == at)
+            supports = [end[end >= 0] for end in ends[own]]
+            if pool is not None:
+                supports = [pool[support] for support in supports]
+            self._ends[at].take(supports, values[own].tolist(), samples)
 
     def _value(self, place: int) -> float:
-        return max(value for value, _ in self._ends[place].values())
+        return self._ends[place].values[0]
 
 
 def stacked(rows: list[IntArray]) -> IntArray:

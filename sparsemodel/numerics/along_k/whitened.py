@@ -149,6 +149,11 @@ class Whitened:
         """Return how many units there are."""
         return len(self.places)
 
+    @property
+    def q(self) -> int:
+        """Return how many columns make up a unit."""
+        return int(self.places.shape[1])
+
     def sweep(self, sizes: IntArray, start: IntArray | None = None) -> tuple[IntArray, FloatArray]:
         """Return a support of each size, a row with -1 behind its units, and what it explains.
 

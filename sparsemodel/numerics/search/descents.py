@@ -15,6 +15,8 @@ from sparsemodel.numerics.search import GUARD, ROUNDING
 _BUYING = 2**29
 """Multiplications in NumPy after which the compiled descents are loaded: half a second of them, as
 long as the loading takes. Whoever goes on buys; whoever ends before has paid no more than twice."""
+_CALLS = 2.0**18
+"""What the calls of a step in NumPy cost, in multiplications: a quarter of a millisecond."""
 PRICES_TOGETHER = 2**20
 """Numbers of the prices that NumPy makes for several supports together (8 MB)."""
 
@@ -141,6 +143,8 @@ class Descents:
 
     def _in_numpy(self, ends: IntArray, sizes: IntArray) -> FloatArray:
         values, counts = np.zeros(len(ends)), np.zeros(len(ends), dtype=np.intp)
+        # The unit that a support has beyond its size, and whether such a one was not worth another.
+        extra, is_stalled = np.full(len(ends), -1), np.zeros(len(ends), dtype=bool)
         active = np.arange(len(ends))
         for row in active:  # members first, each once
             members = np.fromiter(dict.fromkeys(ends[row, ends[row] >= 0].tolist()), np.intp)
@@ -153,9 +157,11 @@ class Descents:
             places = np.flatnonzero(counts[active] == size)
             places = places[: max(1, PRICES_TOGETHER // max(1, size * self._c.shape[1]))]
             some = active[places]
-            done = self._step(ends, values, counts, sizes, some)
+            done = self._step(ends, values, counts, sizes, some, extra, is_stalled)
             steps[some] += 1
-            done |= steps[some] > 20 + 11 * sizes[some] + ends.shape[1]
+            done |= (steps[some] > 20 + 21 * sizes[some] + ends.shape[1]) & (
+                counts[some] <= sizes[some]
+            )
             is_active = np.ones(active.size, dtype=bool)
             is_active[places[done]] = False
             active = active[is_active]
@@ -168,11 +174,13 @@ class Descents:
         counts: IntArray,
         sizes: IntArray,
         some: IntArray,
+        extra: IntArray,
+        is_stalled: np.ndarray,
     ) -> np.ndarray:
         """Change one unit of supports of equal size; return which of them are at an end."""
         rows, c, k = self._rows, self._c, int(counts[some[0]])
         every, members = np.arange(some.size), ends[some, :k]
-        Descents.spent += 2.0 * some.size * k * (k + 2) * c.shape[1]
+        Descents.spent += _CALLS + 2.0 * some.size * k * (k + 2) * c.shape[1]
         if k:
             rows.fetch(np.unique(members))
             GS = rows.store[rows.slots[members]]
@@ -182,6 +190,7 @@ class Descents:
                 worse = some[~is_independent]
                 ends[worse, k - 1] = -1
                 counts[worse] -= 1
+                extra[worse], is_stalled[worse] = -1, is_stalled[worse] | (extra[worse] >= 0)
                 return np.zeros(some.size, dtype=bool)
             B = np.linalg.inv(inside)
             Q = B @ GS
@@ -200,20 +209,28 @@ class Descents:
         if thinned.any():
             cost = np.square(w).sum(axis=2) / own
             for place in np.flatnonzero(thinned):
-                slot = int(np.argmin(cost[place]))
-                ends[some[place], slot] = ends[some[place], k - 1]
-                ends[some[place], k - 1] = -1
-                counts[some[place]] -= 1
+                slot, row = int(np.argmin(cost[place])), some[place]
+                # The extra unit, which is the last, leaves if no other costs less.
+                if extra[row] >= 0 and cost[place, k - 1] <= cost[place, slot] * (1.0 + ROUNDING):
+                    slot, is_stalled[row] = k - 1, True
+                extra[row] = -1
+                ends[row, slot], ends[row, k - 1] = ends[row, k - 1], -1
+                counts[row] -= 1
         # Fill.
         squares = np.square(r).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             gains = np.where(s > GUARD, squares / s, -np.inf)
         gains[every[:, None], members] = -np.inf
         into = gains.argmax(axis=1)
-        filled = ~thinned & (counts[some] < sizes[some]) & (gains[every, into] > ROUNDING * value)
+        # With one more than its size a support goes on to lose what costs least: an exchange, of
+        # which the price is that of an addition.
+        is_beyond = ~thinned & (counts[some] == sizes[some])
+        has_room = (counts[some] < sizes[some]) | (~is_stalled[some] & (k < ends.shape[1]))
+        filled = ~thinned & has_room & (gains[every, into] > ROUNDING * value)
         if filled.any():
             ends[some[filled], k] = into[filled]
             counts[some[filled]] += 1
+            extra[some] = np.where(filled & is_beyond, into, extra[some])
         # Exchange.
         rest = ~thinned & ~filled
         at_end[rest] = True

@@ -140,7 +140,7 @@ def descents(store, slots, diagonal, c, sizes, starts, values, place, low, high,
         place[0] = a
         k, cursor, n, count, steps, pivots, before = sizes[a], 0, 0, 0, 0, 0, 0
         value, entering, shifting, shift = -1.0, -1, -1, 0.0
-        is_settled, is_tried = False, False
+        is_settled, is_tried, is_stalled, extra = False, False, False, -1
         if place[2] >= 0:  # go on where a row was missing
             n, count, cursor, is_settled = place[2], place[3], width, True
             place[2] = -1
@@ -183,8 +183,10 @@ def descents(store, slots, diagonal, c, sizes, starts, values, place, low, high,
                         for y in range(m):
                             R[o, y] = w[i * q + o, y]
                     cost = _block_gain(M, R, q, m)
-                    if cost < least:
+                    if cost < least or (units[i] == extra and cost <= least * (1.0 + ROUNDING)):
                         slot, least = i, cost
+                is_stalled = is_stalled or units[slot] == extra
+                extra = -1
             else:
                 # 3. Within bounds: hold what is beyond an end, free what is pulled inside.
                 if is_boxed and not is_settled:
@@ -242,25 +244,25 @@ def descents(store, slots, diagonal, c, sizes, starts, values, place, low, high,
                         continue
                     # 5. The unit that gains most, where there is room.
                     best = ROUNDING * value
-                    if before < k:
-                        for unit in range(U):
-                            if is_member[unit] or is_closed[unit]:
-                                continue
-                            if is_boxed:
-                                rest = s[0, unit]
-                                t = min(max(r[0, unit] / rest, low[unit]), high[unit])
-                                gain = t * (2.0 * r[0, unit] - t * rest) if rest > GUARD else 0.0
-                            else:
-                                for o in range(q):
-                                    for b in range(q):
-                                        M[o, b] = s[b, unit * q + o]
-                                    for y in range(m):
-                                        R[o, y] = r[y, unit * q + o]
-                                gain = _block_gain(M, R, q, m)
-                            if gain > best:
-                                best, into = gain, unit
-                    # 6. The best exchange; a slot from n on is a column that is held.
-                    for i in range(before if into < 0 or entering >= 0 else 0):
+                    for unit in range(U if before < k and q > 1 else 0):
+                        if is_member[unit]:
+                            continue
+                        for o in range(q):
+                            for b in range(q):
+                                M[o, b] = s[b, unit * q + o]
+                            for y in range(m):
+                                R[o, y] = r[y, unit * q + o]
+                        gain = _block_gain(M, R, q, m)
+                        if gain > best:
+                            best, into = gain, unit
+                    # 6. The best exchange. Slot -1 is an empty place, where there is room; from n
+                    # on they are columns that are held. One column too many enters as long as
+                    # another than it then costs least and leaves, which is an exchange for P
+                    # prices in place of n P.
+                    is_room = before < k or not (is_stalled or is_boxed or n == units.size)
+                    for i in range(-1 if is_room and q == 1 else 0, before if into < 0 else 0):
+                        if entering >= 0 and slot < 0:
+                            break
                         cost, scale = 0.0, 0.0
                         if q > 1:  # L L' = B_ii, T = L^-1 Q_i, Y = L^-1 w_i
                             is_definite = True
@@ -305,7 +307,12 @@ def descents(store, slots, diagonal, c, sizes, starts, values, place, low, high,
                                 if gain > best:
                                     best, slot, entering = gain, i, unit
                             continue
-                        if i < n:
+                        if i < 0:
+                            for y in range(m):
+                                z[y] = 0.0
+                            for x in range(P):
+                                v[x] = 0.0
+                        elif i < n:
                             scale = 1.0 / B[i, i]
                             for y in range(m):
                                 z[y] = w[i, y] * scale
@@ -332,23 +339,34 @@ def descents(store, slots, diagonal, c, sizes, starts, values, place, low, high,
                                     if gain > best:
                                         best, slot, entering = gain, i, x
                             continue
-                        for x in range(P):
-                            gains[x] = 0.0
-                        for y in range(m):
-                            for x in range(P):
-                                t = r[y, x] + v[x] * z[y]
-                                gains[x] += t * t
                         hits = 0
-                        for x in range(P):
-                            rest = s[0, x] + v[x] * v[x] * scale
-                            hits += 1 if gains[x] > (cost + best) * rest else 0
+                        if m == 1:  # in one pass
+                            pull = z[0]
+                            for x in range(P):
+                                t = r[0, x] + v[x] * pull
+                                gains[x] = t * t
+                                rest = s[0, x] + v[x] * v[x] * scale
+                                hits += 1 if gains[x] > (cost + best) * rest else 0
+                        else:
+                            for x in range(P):
+                                gains[x] = 0.0
+                            for y in range(m):
+                                for x in range(P):
+                                    t = r[y, x] + v[x] * z[y]
+                                    gains[x] += t * t
+                            for x in range(P):
+                                rest = s[0, x] + v[x] * v[x] * scale
+                                hits += 1 if gains[x] > (cost + best) * rest else 0
                         for x in range(P if hits > 0 else 0):
                             rest = s[0, x] + v[x] * v[x] * scale
                             is_open = rest > GUARD and not is_member[x]
                             if is_open and gains[x] > (cost + best) * rest:
                                 best, slot, entering = gains[x] / rest - cost, i, x
+                    if entering >= 0 and slot < 0:
+                        into, entering = entering, -1
                     if into < 0 and entering < 0:
                         break
+                    extra = into if before == k else -1
                     unit = into if into >= 0 else entering
                     for o in range(q):
                         if slots[unit * q + o] < 0:

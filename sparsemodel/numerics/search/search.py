@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
@@ -12,28 +11,18 @@ import numpy as np
 from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point, RestrictedSolver, priced
 from sparsemodel.numerics.objectives import validity
 from sparsemodel.numerics.search import GUARD, ROUNDING
+from sparsemodel.numerics.search.ends import PATIENCE, WORK, Ends
 from sparsemodel.numerics.search.local_model import LocalModel, LocalModels, pool_width
 from sparsemodel.numerics.support.closures import closed_changes
 from sparsemodel.numerics.support.units import insertion_scores, support_units
 
-PATIENCE = 64
-"""Searches in vain before the end, with ``effort`` 1: half of them begin at random, so that an end
-to which a tenth of the starts lead is met in 29 of 30 runs."""
-ELSEWHERE = 3
-"""The same for searches that begin in another model, at a minimiser of the objective each."""
-_UNSEEN = 31.0
-"""How many times longer it is searched where every end is new than where all have been seen before
-(by the share of ends seen once, Good and Turing's estimate of what is unseen)."""
+ELSEWHERE = 3, 24
+"""Patience of searches that begin in another model, at a minimiser of the objective each."""
 _TOGETHER, _AT_ONCE = 32, 2**25
 """Starts of a batch, and multiplications of one, up to which it is that large: some tens of
 milliseconds, so that limits hold."""
-_WORK = 2.0**29
-"""Multiplications for which a search goes on in vain at most, with ``effort`` 1: about half a
-second."""
 _PROMISING = 50
 """Units from which those that replace others are drawn."""
-_KEPT = 24
-"""Ends that are kept for merging."""
 _JUDGED, _CANDIDATES = 12, 6
 """Ends in a model, and single changes, that the objective is asked about."""
 _DOUBT = 0.5
@@ -47,59 +36,6 @@ NEGLIGIBLE = 1e-9
 """Share of an objective, or of its fall from zero, that is no gain."""
 _RESIDUE = 1e-14
 """Share of its fall from zero that an objective is rounded by where hardly anything is left."""
-
-
-@final
-@dataclass(slots=True, eq=False)
-class Ends:
-    """Where descents in one model ended: the best of them, and how often each was met."""
-
-    supports: list[IntArray] = field(default_factory=list)
-    """Sorted units, the best first."""
-    values: list[float] = field(default_factory=list)
-    known: set[bytes] = field(default_factory=set)
-    times: dict[bytes, int] = field(default_factory=dict)
-    searches: int = 0
-    last_gain: int = 0
-    """Searches after which the best one was met."""
-    samples: int = 0
-    """Searches that began at random."""
-    once: int = 0
-    """Ends that exactly one of these met."""
-
-    def take(self, supports: Iterable[IntArray], values: Iterable[float], samples: int = 0) -> None:
-        """Add the ends of a batch, the last ``samples`` of which began at random."""
-        batch = list(zip(supports, values, strict=True))
-        for place, (support, value) in enumerate(batch):
-            self.searches += 1
-            key = support.tobytes()
-            if place >= len(batch) - samples:
-                self.samples += 1
-                times = self.times[key] = self.times.get(key, 0) + 1
-                self.once += (times == 1) - (times == 2)
-            if key in self.known:
-                continue
-            self.known.add(key)
-            if not self.values or value > self.values[0] * (1.0 + ROUNDING):
-                self.last_gain = self.searches
-            self.supports.append(support)
-            self.values.append(value)
-        order = np.argsort(-np.array(self.values), kind="stable")[:_KEPT]
-        self.supports = [self.supports[i] for i in order]
-        self.values = [self.values[i] for i in order]
-
-    @property
-    def unseen(self) -> float:
-        """Return the chance that a search from a random start ends where none did before."""
-        return self.once / max(self.samples, 1)
-
-    def is_enough(self, least: float, most: float) -> bool:
-        """Return whether it was searched in vain as long as the last gain took, and with patience.
-
-        That is ``least``, more where ends are new, up to ``most``, both in searches.
-        """
-        patience = min(least * (1.0 + _UNSEEN * self.unseen), most)
-        return self.searches - self.last_gain >= max(min(self.last_gain, most), patience, 1.0)
 
 
 @final
@@ -214,22 +150,21 @@ class SupportSearch:
             ends = Ends()
             ends.take([self._members(point)], [self._explained(point)])
             self._ends, self._elsewhere = (point, ends), Ends()
-        ends, least = self._ends[1], PATIENCE * self._effort
-        model = self.models.at(point)
-        most = self._effort * _WORK / self._work(model)
-        if not ends.is_enough(least, most):
+        ends, model = self._ends[1], self.models.at(point)
+        most = self._effort * WORK / (2.0 * self._work(model))  # others come with random starts
+        if not ends.is_enough(PATIENCE, self._effort, most):
             self._search(model, ends)
             if self.is_exact:
                 return self._confirmed(point, ends.supports[:1]), False
-            if ends.is_enough(least, most):
+            if ends.is_enough(PATIENCE, self._effort, most):
                 return self._confirmed(point, ends.supports[:_JUDGED]), False
             return None, False
         # One basin, or all of it searched: there is nothing elsewhere.
         is_searched = self.is_exact and not self._is_pooled(model)
         if len(ends.known) == 1 or is_searched or not self.models.has_cheap_rows:
             return None, True
-        most = self._effort * _WORK / self._far(model)
-        if self._elsewhere.is_enough(ELSEWHERE * self._effort, most):
+        most = self._effort * WORK / self._far(model)
+        if self._elsewhere.is_enough(ELSEWHERE, self._effort, most):
             return None, True
         return self._begun_elsewhere(point), False
 
@@ -287,8 +222,10 @@ class SupportSearch:
 
     def _search(self, model: LocalModel, ends: Ends) -> None:
         """Descend from a batch of starts in a model, in the pool of the best end."""
+        work = (self._most * self._layout.q) ** 2 * model.c.shape[1]
+        many = int(np.clip(_AT_ONCE // work, 4, _TOGETHER))
         if not self._batched:
-            starts, samples = self._starts(model, ends, self._layout.model_of_units)
+            starts, samples = self._starts(model, ends, self._layout.model_of_units, many)
             one_by_one = [self._descended_singly(model, s[s >= 0], self._most) for s in starts]
             ends.take(
                 [support for support, _ in one_by_one], [value for _, value in one_by_one], samples
@@ -296,7 +233,7 @@ class SupportSearch:
             return
         descents, pool = model.descents_beside(ends.supports[0], self._most)
         choice = pool if pool.size < model.units else self._layout.model_of_units
-        starts, samples = self._starts(model, ends, choice)
+        starts, samples = self._starts(model, ends, choice, many)
         if pool.size < model.units:
             place = np.full(model.units + 1, -1)  # the last is that of an empty place
             place[pool] = np.arange(pool.size)
@@ -304,17 +241,22 @@ class SupportSearch:
         supports, values = descents(starts, self._most)
         ends.take([pool[s[s >= 0]] for s in supports], values.tolist(), samples)
 
-    def _starts(self, model: LocalModel, ends: Ends, choice: IntArray) -> tuple[IntArray, int]:
+    def _starts(
+        self, model: LocalModel, ends: Ends, choice: IntArray, many: int
+    ) -> tuple[IntArray, int]:
         """Return new starts, -1 in empty places, and how many, the last, are of random units.
 
-        These are one half; a quarter each are the best support with up to two thirds redrawn, by
-        units that gain much where one of those that go is missing, and two ends merged. A unit may
-        stand in a start twice.
+        All of them as long as there is one end. Then half; a quarter each are the best support
+        with up to two thirds redrawn, by units that gain much where one of those that go is
+        missing, and two ends merged. A unit may stand in a start twice.
         """
         rng, home = self._rng, ends.supports[0]
-        k, work = home.size, (self._most * self._layout.q) ** 2 * model.c.shape[1]
-        each = int(np.clip(_AT_ONCE // work, 4, _TOGETHER)) // 4
-        starts = np.full((4 * each, 2 * self._most), -1)
+        k, each = home.size, many // 4 if len(ends.supports) > 1 else 0
+        samples = many - 2 * each
+        starts = np.full((many, 2 * self._most), -1)
+        starts[2 * each :, : self._most] = rng.choice(choice, (samples, self._most))
+        if not each:
+            return starts, samples
         # Redrawn: a random order of the members, of which the last go, and as many others in an
         # order of arrival, the sooner the more they promise.
         order = np.argsort(rng.random((each, k)), axis=1)
@@ -330,13 +272,12 @@ class SupportSearch:
         drawn &= np.arange(soonest.shape[1]) < gone[:, None]
         starts[:each, k : k + soonest.shape[1]] = np.where(drawn, units[soonest], -1)
         # Merged: the better ends more often.
-        many = len(ends.supports)
-        better, any_of = (many * rng.random(each) ** 2).astype(int), rng.integers(many, size=each)
+        kept = len(ends.supports)
+        better, any_of = (kept * rng.random(each) ** 2).astype(int), rng.integers(kept, size=each)
         for row, (one, other) in enumerate(zip(better, any_of, strict=True), start=each):
             both = np.concatenate([ends.supports[one], ends.supports[other]])
             starts[row, : both.size] = both
-        starts[2 * each :, : self._most] = rng.choice(choice, (2 * each, self._most))
-        return starts, 2 * each
+        return starts, samples
 
     # ---- propose, where limits, prices or constraints decide what is allowed -----------------
 
@@ -488,7 +429,7 @@ class SupportSearch:
         In turns over a part of the support and over random units.
         """
         rng, members, begun = self._rng, self._members(point), self._elsewhere
-        if begun.searches % 2:
+        if begun.samples % 2:
             kept = np.unique(rng.choice(self._layout.model_of_units, self._most))
         else:
             many = int(rng.integers(1, max(2, 2 * members.size // 3 + 1)))
@@ -520,14 +461,14 @@ class SupportSearch:
         columns = model.c.shape[1]
         if self._batched and self._is_pooled(model):
             columns = pool_width(self._most) * self._layout.q
-        return 4.0 * size * size * float(columns)
+        return 2.0 * size * size * float(columns)
 
     def _far(self, model: LocalModel) -> float:
         """Return the same for a search elsewhere, with a pool or a model of its own."""
         rows, P = validity.observations(self._objective), model.c.shape[1]
         size = self._most * self._layout.q
         wide = min(P, pool_width(self._most) * self._layout.q)
-        own = 4.0 * size * P * (size + rows / 4.0) + float(rows) * wide * wide
+        own = 2.0 * size * P * (size + rows / 2.0) + float(rows) * wide * wide
         return self._work(model) + float(own)
 
     def _is_pooled(self, model: LocalModel) -> bool:
