@@ -191,7 +191,9 @@ def descents(store, slots, diagonal, c, sizes, starts, values, place, low, high,
                 # 3. Within bounds: hold what is beyond an end, free what is pulled inside.
                 if is_boxed and not is_settled:
                     is_settled, most = True, _INSIDE
-                    for i in range(n):
+                    pivots += 1
+                    is_degenerate = pivots > 20 + 10 * width  # as good as settled
+                    for i in range(0 if is_degenerate else n):
                         over = max(low[units[i]] - w[i, 0], w[i, 0] - high[units[i]])
                         if over > most:
                             slot, most = i, over
@@ -203,7 +205,7 @@ def descents(store, slots, diagonal, c, sizes, starts, values, place, low, high,
                             shifting, held[count], ends[count] = j, j, shift
                             count += 1
                     else:
-                        for i in range(count):
+                        for i in range(0 if is_degenerate else count):
                             j = held[i]
                             pull = r[0, j] if ends[i] == high[j] else -r[0, j]
                             if pull < -_INSIDE:
@@ -212,9 +214,6 @@ def descents(store, slots, diagonal, c, sizes, starts, values, place, low, high,
                                 count -= 1
                                 is_settled = False
                                 break
-                    pivots += 1
-                    if pivots > 20 + 10 * width:  # degenerate: as good as settled
-                        slot, shifting, entering, is_settled = -1, -1, -1, True
                 if slot < 0 and shifting < 0:
                     # 4. What the support explains now; a change that explains less is taken back.
                     total = 0.0
@@ -394,7 +393,7 @@ def descents(store, slots, diagonal, c, sizes, starts, values, place, low, high,
                     w[i, 0] -= shift * Q[i, shifting]
                 for x in range(P):
                     r[0, x] -= shift * v[x]
-                is_member[shifting] = shift in (low[shifting], high[shifting])
+                is_member[shifting] = count > 0 and held[count - 1] == shifting
                 shifting = -1
                 if into < 0:
                     continue

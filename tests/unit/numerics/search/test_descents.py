@@ -125,3 +125,27 @@ def test_forward_backward_never_falls_and_meets_the_ends_of_sizes() -> None:
         assert value == pytest.approx(explained(G, c, support), rel=1e-9)
     best = max(explained(G, c, np.array(pair)) for pair in combinations(range(20), 2))
     assert values[1] == pytest.approx(best, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", [179, 584])
+def test_degenerate_bounds_write_nothing_behind_a_support(seed: int) -> None:
+    """As many members as rows, half of them at a bound: the pivots end by their number."""
+    from sparsemodel.numerics.search.descents_compiled import new_factor
+
+    rng = np.random.default_rng(seed)
+    k, p = int(rng.integers(2, 9)), 16
+    A = rng.standard_normal((k, p))
+    A /= np.linalg.norm(A, axis=0)
+    c = (A.T @ rng.standard_normal(k))[None] * 10.0
+    starts = np.array([rng.permutation(p)[:k] for _ in range(6)])
+    descents = Descents(WholeMatrix(A.T @ A), c, (np.full(p, -np.inf), np.full(p, 0.5)))
+    memory, behind = np.full(k + 2, -7), np.full(k + 2, -7.0)
+    factor = new_factor(k, 1, p, 1)._replace(
+        kept=memory[:k], columns=memory.copy()[:k], ends=behind[:k]
+    )
+    descents._factor = k, factor
+    ends, values = descents(starts, k)
+    assert memory[k:].tolist() == [-7, -7]
+    assert behind[k:].tolist() == [-7.0, -7.0]
+    assert ends.shape == (6, k)
+    assert np.isfinite(values).all()
