@@ -34,6 +34,7 @@ from sparsemodel.modelling.regression.defined_variables import (
 )
 from sparsemodel.modelling.regression.fewest import Fewest, fewest_of
 from sparsemodel.modelling.regression.minimum_counts import without_minimum_counts
+from sparsemodel.modelling.regression.two_signs import without_two_signs
 
 _DECIDES = {
     "k": "k",
@@ -150,17 +151,17 @@ class Declared:
     def _read(self) -> Reading:
         goal = goal_of(self._goal) if is_cvxpy(self._goal) else self._goal
         choices = choices_of(goal.objective, self._given)
-        flat = flatten(choices.constraints)
-        kept = without_minimum_counts(choices.objective, flat)
-        every = kept + attributes_of(collect_variables(choices.objective, flat))
-        fewest = fewest_of(choices.objective, every)
-        whole = (choices.objective, every) if fewest is None else fewest.declaration
+        objective, flat = without_two_signs(choices.objective, flatten(choices.constraints))
+        kept = without_minimum_counts(objective, flat)
+        every = kept + attributes_of(collect_variables(objective, flat))
+        fewest = fewest_of(objective, every)
+        whole = (objective, every) if fewest is None else fewest.declaration
         found = without_defined_variables(*whole)
         variables, outer = collect_variables(found.objective, found.constraints), self._outer
         if fewest is None:
             goal, every = Minimize(found.objective), found.constraints
         else:
-            goal, outer = Minimize(choices.objective), (*outer, fewest.k)
+            goal, outer = Minimize(objective), (*outer, fewest.k)
         return Reading(goal, every, variables, outer, found.definitions, fewest, choices.marked)
 
     def __repr__(self) -> str:

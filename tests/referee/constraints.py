@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsemodel.modelling.expressions.affine import Affine
 from sparsemodel.modelling.expressions.comparisons import (
     Bound,
     CardinalityConstraint,
@@ -97,10 +98,13 @@ def _broken(
     if isinstance(constraint, Requirement):
         return []  # judged beside the limits
     if isinstance(constraint, Semicontinuous):
-        nonzero = entries_of(constraint.expression.pieces[0], values) != 0.0
+        offset = constraint.expression.offset
+        less = np.float64(0.0) if offset is None else -np.asarray(offset, dtype=np.float64)
+        nonzero = entries_of(constraint.expression.pieces[0], values) != less
         ends = zip((constraint.lower, constraint.upper), (-np.inf, np.inf), strict=True)
-        low, high = (np.where(nonzero, end, away) for end, away in ends)
-        return list(_bounds(Bound(constraint.expression, low, high), values, slack))
+        low, high = (np.where(nonzero, end + less, away) for end, away in ends)
+        entries = Affine(constraint.expression.pieces)
+        return list(_bounds(Bound(entries, low, high), values, slack))
     if isinstance(constraint, EdgeCount):
         return _edges(constraint, values, required, k)
     if isinstance(constraint, EdgePattern):

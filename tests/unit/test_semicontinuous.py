@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations, product
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
@@ -144,7 +145,7 @@ def test_the_referee_finds_an_entry_that_is_too_near_to_zero():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda w: sm.semicontinuous(w, -0.1, 0.1), "write w = u - v"),
+        (lambda w: sm.semicontinuous(w, -0.1, 0.1), "both_signs=True"),
         (lambda w: sm.semicontinuous(w, 0.3, 0.1), "lower <= upper"),
         (lambda w: sm.semicontinuous(np.eye(P) @ w, 0.1), "takes a vector variable"),
         (lambda w: sm.semicontinuous(sm.Variable((3, 2)), 0.1), "take columns"),
@@ -237,7 +238,134 @@ def test_a_hinge_that_is_zero_has_a_certificate_that_the_checker_accepts(tmp_pat
     assert main([str(path), str(tmp_path / "d.npz")]) == 0
 
 
-def test_sizes_of_trades_say_what_to_write() -> None:
+def _portfolio(seed, n):
+    """Return a portfolio's returns, and what tries all supports and signs by CVXPY."""
+    rng = np.random.default_rng(seed)
+    returns = rng.standard_normal((60, n)) * rng.uniform(0.5, 3.0, n) + rng.standard_normal((60, 1))
+    covariance = cp.psd_wrap(returns.T @ returns / 60)
+
+    def least(choices):
+        x, found = cp.Variable(n), [np.inf]
+        for constraints in choices(x):
+            one = cp.Problem(cp.Minimize(0.5 * cp.quad_form(x, covariance)), constraints)
+            found.append(one.solve(solver="CLARABEL"))
+        return min(found)
+
+    return returns, least
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_at_least_so_many_positions_of_a_least_size(seed):
+    """Six or seven of seven, each of 12 % at least; without the constraint fewer are held."""
+    returns, least = _portfolio(seed, 7)
+
+    def choices(x):
+        for size in (6, 7):
+            for held in combinations(range(7), size):
+                out = np.setdiff1d(range(7), held)
+                yield [cp.sum(x) == 1, x[list(held)] >= 0.12, x[out] == 0]
+
+    w = sm.Variable(7, name="w")
+    goal = sm.minimize(sm.squared_loss(returns @ w, np.zeros(60)))
+    limits = [w.sum() == 1.0, sm.semicontinuous(w, 0.12, 1.0), sm.card(w) <= 7]
+    fewer = sm.Problem(goal, limits)
+    fewer.solve()
+    assert np.count_nonzero(w.value) < 6
+    problem = sm.Problem(goal, limits, sm.card(w) >= 6)
+    solution = problem.solve()
+    judge(problem, solution)
+    assert np.isclose(solution.value, least(choices), rtol=1e-5)
+    assert np.count_nonzero(w.value) >= 6
+    assert "tally" not in str(solution)
+    assert solution.support.size == len(solution.coefficients) == np.count_nonzero(w.value)
+    again = problem.solve(start=w.value)
+    assert np.isclose(again.value, solution.value)
+    x, z = cp.Variable(7), cp.Variable(7, boolean=True)
+    theirs = sm.Problem(
+        cp.Minimize(0.5 * cp.quad_form(x, returns.T @ returns / 60)),
+        [cp.sum(x) == 1, x <= z, x >= 0.12 * z, cp.sum(z) >= 6],
+    )
+    assert np.isclose(theirs.solve().value, solution.value)
+    assert np.array_equal(z.value != 0.0, x.value != 0.0)
+
+
+def test_more_positions_of_a_least_size_than_there_are_cannot_be_asked_for():
     w = sm.Variable(4, name="w")
-    with pytest.raises(sm.ModelError, match=r"w = w0 \+ u - v: `A @ u - A @ v \+ A @ w0`"):
-        sm.semicontinuous(w - 0.25, 0.05, 0.5)
+    goal = sm.minimize(sm.squared_loss(np.eye(4) @ w, np.ones(4)))
+    with pytest.raises(InfeasibleError, match="there are 4 entries to choose from"):
+        sm.Problem(goal, sm.semicontinuous(w, 0.1, 1.0), sm.card(w) >= 5)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_trades_are_of_a_least_size(seed):
+    """At most two of five weights change, by 5 % or more; against all choices of signs."""
+    returns, least = _portfolio(seed, 5)
+    old = np.full(5, 0.2)
+
+    def choices(x):
+        for signs in product((-1.0, 0.0, 1.0), repeat=5):
+            if np.count_nonzero(signs) <= 2:
+                moved, change = np.array(signs) != 0.0, x - old
+                made = [cp.sum(x) == 1, x >= 0, change[~moved] == 0]
+                sizes = cp.multiply(signs, change)[moved]
+                yield [*made, sizes >= 0.05, sizes <= 0.5] if moved.any() else made
+
+    w = sm.Variable(5, name="w")
+    goal = sm.minimize(sm.squared_loss(returns @ w, np.zeros(60)))
+    trades = sm.semicontinuous(w - old, 0.05, 0.5, both_signs=True)
+    problem = sm.Problem(goal, w.sum() == 1.0, w >= 0.0, trades, sm.card(w - old) <= 2)
+    solution = problem.solve()
+    judge(problem, solution)
+    assert np.isclose(solution.value, least(choices), rtol=1e-5)
+    change = np.abs(w.value - old)
+    assert np.count_nonzero(change > 1e-12) <= 2
+    assert np.all((change < 1e-12) | (change >= 0.05 - 1e-12))
+
+
+def test_entries_of_one_sign_are_old_or_away_from_it():
+    """Each alone, as the columns are orthonormal: its best value, or the old one."""
+    rng = np.random.default_rng(0)
+    old, target = rng.uniform(0.0, 0.5, 6), rng.uniform(0.0, 1.5, 6)
+    w = sm.Variable(6, name="w")
+    goal = sm.minimize(sm.squared_loss(np.eye(6) @ w, target, reduction="sum"))
+    problem = sm.Problem(goal, sm.semicontinuous(w - old, 0.4, 0.9))
+    judge(problem, problem.solve())
+    moved = np.clip(target, old + 0.4, old + 0.9)
+    better = np.abs(moved - target) < np.abs(old - target)
+    assert np.allclose(w.value, np.where(better, moved, old), atol=1e-9)
+    assert 0 < better.sum() < 6
+
+
+def test_both_signs_of_some_entries_and_of_a_long_short_portfolio():
+    """The entries outside the slice are as free as before; least numbers count both sides."""
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((40, 4))
+    b = A @ np.array([0.9, -0.8, 0.02, -0.03]) + 0.01 * rng.standard_normal(40)
+    w = sm.Variable(4, name="w")
+    goal = sm.minimize(sm.squared_loss(A @ w, b))
+    some = sm.semicontinuous(w[1:], 0.1, 2.0, both_signs=True)
+    sm.Problem(goal, some).solve()
+    assert np.flatnonzero(w.value).tolist() == [0, 1]
+    three = sm.Problem(goal, sm.semicontinuous(w, 0.1, 2.0, both_signs=True), sm.card(w) >= 3)
+    judge(three, three.solve())
+    assert np.count_nonzero(w.value) == 3
+    found = []
+    for j in (2, 3):
+        for sign in (-1.0, 1.0):
+            ends = [np.array([-2.0, -2.0, min(0.1 * sign, 2.0 * sign)])]
+            ends.append(np.array([2.0, 2.0, max(0.1 * sign, 2.0 * sign)]))
+            x = lsq_linear(A[:, [0, 1, j]], b, ends, tol=1e-14).x
+            found.append(0.5 * np.mean((A[:, [0, 1, j]] @ x - b) ** 2))
+    assert np.isclose(three.value, min(found), rtol=1e-6)
+
+
+def test_other_counts_beside_sizes_of_both_signs_say_what_to_write():
+    w = sm.Variable(4, name="w")
+    goal = sm.minimize(sm.squared_loss(np.eye(4) @ w, np.ones(4)))
+    trades = sm.semicontinuous(w - 0.25, 0.05, 0.5, both_signs=True)
+    with pytest.raises(ModelError, match="counts w in another way"):
+        sm.Problem(goal, trades, sm.card(w) <= 2)
+    with pytest.raises(ModelError, match="both are positive"):
+        sm.semicontinuous(w, -0.5, -0.1, both_signs=True)
+    with pytest.raises(ModelError, match="both_signs=True"):
+        sm.semicontinuous(w, -0.5, 0.1)

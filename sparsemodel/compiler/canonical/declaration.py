@@ -28,6 +28,8 @@ class VariableSpec:
     """Names of its rows (features)."""
     symmetric: bool = False
     """Whether its coordinates are the entries of its upper triangle, row by row."""
+    auxiliary: bool = False
+    """Whether a constraint brought it in, so that its entries are no coefficients of a model."""
 
     @property
     def height(self) -> int:

@@ -113,10 +113,10 @@ class card(Symbolic):
 
     def __ge__(self, k: Any) -> AtLeast:
         number = cardinality_bound(taken(k))
-        if len(self._counted) != 1:
+        if self._edges is not None:
             raise ModelError(
-                "At least so many are those of one variable or a slice of one, `sm.card(w[some]) "
-                ">= 1`; of several variables make one, w, and count its slices."
+                "At least so many edges are not a limit on a graph: it has as many as its "
+                "likelihood asks for. sm.required_edges(Omega, pairs) holds edges in."
             )
         return AtLeast(self._counted, number)
 

@@ -16,7 +16,12 @@ from sparsemodel.modelling.expressions.symbolic import (
     NotOfCvxpy,
     Symbolic,
 )
-from sparsemodel.modelling.expressions.values import array_of, cardinality_bound, real_array
+from sparsemodel.modelling.expressions.values import (
+    array_of,
+    cardinality_bound,
+    flag,
+    real_array,
+)
 
 if TYPE_CHECKING:
     from sparsemodel.modelling.expressions.affine import Affine, AffineLike
@@ -55,32 +60,41 @@ class Bound(Constraint):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Semicontinuous(Constraint):
-    """Every entry of a variable is zero or between two bounds on one side of zero."""
+    """Every entry of a variable, less a constant, is zero or between bounds on a side of zero."""
 
     expression: Affine
-    lower: float | FloatArray
-    upper: float | FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    both_signs: bool = False
+    """Whether the bounds are those of the sizes."""
 
     def __repr__(self) -> str:
         low, high = limit_text(self.lower, np.min), limit_text(self.upper, np.max)
-        return f"semicontinuous({self.expression}, {low}, {high})"
+        signs = ", both_signs=True" if self.both_signs else ""
+        return f"semicontinuous({self.expression}, {low}, {high}{signs})"
 
 
 @rejects_unknown_arguments
-def semicontinuous(expression: Any, lower: Any, upper: Any = np.inf) -> Semicontinuous:
+def semicontinuous(
+    expression: Any, lower: Any, upper: Any = np.inf, *, both_signs: bool = False
+) -> Semicontinuous:
     r"""Constrain every entry to be zero or within bounds: :math:`w_j = 0` or
     :math:`l_j \le w_j \le u_j`.
 
-    For example, a position of a portfolio is either not held or has at least 5 %. A limit
-    ``sm.card(expression) <= k`` may be added.
+    For example, a position of a portfolio is either not held or has at least 5 %; or a weight is
+    that of the old portfolio or changes by at least 2 %. Limits ``sm.card(expression) <= k`` and
+    ``sm.card(expression) >= m`` may be added.
 
     Parameters
     ----------
     expression
-        A variable (a vector), or a slice of one.
+        A variable (a vector), a slice of one, or one less a constant, ``w - w0``.
     lower, upper
         Numbers, or one for each entry; both positive or both negative. Only the bound farther from
         zero may be infinite.
+    both_signs
+        True bounds the sizes, :math:`l_j \le |w_j| \le u_j`. Entries are then differences of two
+        nonnegative variables, ``w up - w down``, which the solution is about; ``w.value`` is there.
 
     Returns
     -------
@@ -90,9 +104,7 @@ def semicontinuous(expression: Any, lower: Any, upper: Any = np.inf) -> Semicont
     Raises
     ------
     ModelError
-        When zero lies between the bounds, or the expression is not a vector variable or a slice of
-        one. For both signs, :math:`|w_j| \ge l`, write ``w = u - v`` with two nonnegative
-        variables and ``sm.card(u[[j]]) + sm.card(v[[j]]) <= 1`` for each entry.
+        When zero lies between the bounds, or the expression is none of these.
 
     Examples
     --------
@@ -103,13 +115,13 @@ def semicontinuous(expression: Any, lower: Any, upper: Any = np.inf) -> Semicont
     """
     affine: Any = getattr(expression, "as_affine", lambda: None)()
     piece = affine.pieces[0] if affine is not None and len(affine.pieces) == 1 else None
-    plain = piece is not None and piece.bare and piece.factor == 1.0 and affine.offset is None
-    if not plain or len(affine.value_shape()) != 1:
+    plain = piece is not None and piece.bare and piece.factor == 1.0
+    if not plain or len(affine.value_shape()) != 1 or isinstance(affine.offset, Quantity):
         raise ModelError(
-            f"semicontinuous takes a vector variable or a slice of one, not {expression!r}. Of a "
-            "matrix take columns, `sm.semicontinuous(W[:, j], 0.05)`. For sizes of w - w0 write "
-            "w = w0 + u - v: `A @ u - A @ v + A @ w0` in the loss, semicontinuous(u, 0.05) and "
-            "semicontinuous(v, 0.05), and `sm.card(u[[j]]) + sm.card(v[[j]]) <= 1` for each j."
+            f"semicontinuous takes a vector variable, a slice of one, or one less numbers, "
+            f"`w - w0`, not {expression!r}. Of a matrix take columns, "
+            "`sm.semicontinuous(W[:, j], 0.05)`; for an expression declare a variable that equals "
+            "it, `u == A @ w`."
         )
     shape = affine.value_shape()
     for end in (lower, upper):
@@ -120,11 +132,12 @@ def semicontinuous(expression: Any, lower: Any, upper: Any = np.inf) -> Semicont
         raise ModelError(
             "semicontinuous needs bounds on one side of zero, lower <= upper, the nearer one "
             "finite: `sm.semicontinuous(w, 0.05, 0.3)`. For sizes on both sides, |w| >= 0.05, "
-            "write w = u - v: `A @ u - A @ v` in the loss, semicontinuous(u, 0.05) and "
-            "semicontinuous(v, 0.05), `sm.card(u[[j]]) + sm.card(v[[j]]) <= 1` for each j, and "
-            "sm.card(u) + sm.card(v) <= k instead of sm.card(w) <= k."
+            "write `sm.semicontinuous(w, 0.05, 0.3, both_signs=True)`."
         )
-    return Semicontinuous(affine, low, high)
+    both_signs = flag(both_signs, "both_signs")
+    if both_signs and np.any(low < 0.0):
+        raise ModelError("semicontinuous with both_signs=True bounds sizes: both are positive.")
+    return Semicontinuous(affine, low, high, both_signs)
 
 
 @final

@@ -83,6 +83,8 @@ class Variable(AffineLike):
         self.owner: Variable | None = None
         """The matrix variable whose entries, row by row, this vector is."""
         self._entries: Variable | None = None
+        self.tallied: tuple[Variable, IntArray, FloatArray] | None = None
+        """Of a variable that counts: whose entries, and the least size of each where not zero."""
         self.proxied: Any = None
         """The CVXPY variable this one stands for, if any; it gets every value too."""
 

@@ -64,7 +64,11 @@ class Declaration(NameHints):
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """Return the variables in the order of their appearance."""
+        """Return the variables in the order of their appearance.
+
+        The last may be some that count: ``card(w) >= 7`` of entries with a least size brings in
+        ``tally of w``.
+        """
         return self._declared.reading.variables
 
     @property

@@ -153,6 +153,8 @@ class CompiledProblem(ABC):
         layout = self.layout
         nonzero = x != 0.0 if x.ndim == 1 else np.any(x != 0.0, axis=1)
         indices, names = self.support(np.flatnonzero(nonzero & self.counted))
+        heights = np.diff([*layout.starts, nonzero.size])
+        nonzero &= ~np.repeat([spec.auxiliary for spec in layout.variables], heights)
         return Answer(
             indices,
             names,

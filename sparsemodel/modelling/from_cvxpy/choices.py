@@ -77,13 +77,10 @@ def _refuse(z: Any, here: Choices) -> None:
                 )
         elif known:
             rows = _rows(item, proxy_of(z))
-            known = rows is not None and _limits(proxy_of(z), rows, closed=not sized) is not None
-            if not known and sized and rows is not None:
-                hint = (
-                    "At least so many is understood where entries may be as small as one likes, "
-                    "and here they have a least size: hold the entries that are to be in, "
-                    "`w[0] >= 0.05`, or leave the least size out."
-                )
+            known = (
+                rows is not None
+                and _limits(proxy_of(z), rows, closed=not sized, exact=sized) is not None
+            )
         if not known:
             raise ModelError(
                 f"The constraint {shown(item)} on the boolean variable {z.name()} is not "
@@ -123,7 +120,8 @@ def _read(z: Any, here: Choices) -> Choices | None:
     if not {"lower", "upper"} <= ends.keys() or paid is None:
         return None
     objective, prices = paid
-    limits = _limits(w, rows, closed="least" not in ends and not prices.any())
+    exact = "least" in ends and bool(np.all(ends["least"] > 0.0))
+    limits = _limits(w, rows, closed="least" not in ends and not prices.any(), exact=exact)
     if limits is None:
         return None
     if prices.any():
@@ -173,10 +171,11 @@ def _add_to(coefficients: FloatArray, expression: Affine, slope: FloatArray) -> 
     return True
 
 
-def _limits(w: Variable, rows: list[Row], *, closed: bool) -> list[Any] | None:
+def _limits(w: Variable, rows: list[Row], *, closed: bool, exact: bool) -> list[Any] | None:
     """Return what rows about ``z`` say of the nonzeros of ``w``; None where it cannot be said.
 
-    ``closed``: ``z`` may be one where ``w`` is zero, at no price.
+    ``closed``: ``z`` may be one where ``w`` is zero, at no price. ``exact``: it is one where ``w``
+    is not zero, which has a least size then, and nowhere else.
     """
     made: list[Any] = []
     asked: list[tuple[FloatArray, int]] = []
@@ -208,6 +207,8 @@ def _limits(w: Variable, rows: list[Row], *, closed: bool) -> list[Any] | None:
                 made.append(c[inside] @ chosen(w[inside]) <= most)
             else:
                 made.append(card(w[inside]) <= k if k else w[inside] == 0.0)
+    if exact:
+        return [*made, *(card(w[inside]) >= need for inside, need in asked)]
     if asked and not closed:
         return None
     most_in_all = min(whole, default=0)

@@ -108,7 +108,13 @@ def declare(
     spectra = spectrum_specs((*by_kind[EigenvalueBound], *psd), coordinates)
     declaration = Declaration(
         variables=tuple(
-            VariableSpec(v.name or _made_name(v, i, variables), v.shape, v.names, v.symmetric)
+            VariableSpec(
+                v.name or _made_name(v, i, variables),
+                v.shape,
+                v.names,
+                v.symmetric,
+                v.tallied is not None,
+            )
             for i, v in enumerate(variables)
         ),
         losses=tuple(losses),
@@ -196,7 +202,7 @@ def _refuse(objective: Objective, constraints: tuple[Constraint, ...]) -> None:
 
 
 def _made_name(variable: Variable, index: int, variables: tuple[Variable, ...]) -> str:
-    vectors = [v for v in variables if v.shape]
+    vectors = [v for v in variables if v.shape and v.tallied is None]
     if not variable.shape:
         return "intercept" if len(variables) - len(vectors) == 1 else f"c{index}"
     return "w" if len(vectors) == 1 else f"w{index}"
@@ -305,7 +311,7 @@ def _ridge(term: Ridge, variables: tuple[Variable, ...], coordinates: Coordinate
 
 def the_vector(variables: tuple[Variable, ...], what: str) -> Variable:
     """Return the one vector or matrix variable that a short form means."""
-    vectors = [v for v in variables if v.shape]
+    vectors = [v for v in variables if v.shape and v.tallied is None]
     if len(vectors) != 1:
         names = ", ".join(v.label for v in vectors) or "none"
         raise ModelError(

@@ -176,19 +176,23 @@ def least_specs(
 ) -> tuple[CardSpec, BoundSpec, LeastSpec]:
     """Return what is counted, the bounds with zero between them, and how far from zero it is."""
     piece = constraint.expression.pieces[0]
-    if coordinates.counts_expressions(piece):
-        raise ModelError(
-            f"{constraint!r} stands beside a count of an expression of the same variable, and it "
-            "is its entries that are zero or away from it. Keep one of the two."
-        )
-    counted = CountedSpec(*coordinates.of(piece))
-    lower, upper = np.asarray(constraint.lower), np.asarray(constraint.upper)
-    least = np.minimum(np.abs(lower), np.abs(upper))
     variable, rows = coordinates.of(piece)
+    lower, upper = np.minimum(constraint.lower, 0.0), np.maximum(constraint.upper, 0.0)
+    places, offset = rows, constraint.expression.offset
+    if coordinates.counts_expressions(piece):
+        variable, places = coordinates.changed(constraint.expression)
+        if coordinates.changes[variable].back is not None:
+            raise ModelError(
+                f"{constraint!r} stands beside a count of an expression of the same variable, and "
+                "it is its entries that are zero or away from it. Keep one of the two."
+            )
+        shift = 0.0 if offset is None else offset
+        lower, upper = lower - shift, upper - shift  # of the entries themselves
+    least = np.minimum(np.abs(constraint.lower), np.abs(constraint.upper))
     return (
-        CardSpec((counted,), None, (0.0,)),
-        BoundSpec(variable, rows, np.minimum(lower, 0.0), np.maximum(upper, 0.0)),
-        LeastSpec(variable, rows, least),
+        CardSpec((CountedSpec(variable, places),), None, (0.0,)),
+        BoundSpec(variable, rows, lower, upper),
+        LeastSpec(variable, places, least),
     )
 
 

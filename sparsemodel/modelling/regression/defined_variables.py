@@ -18,7 +18,7 @@ from sparsemodel.modelling.expressions.comparisons import (
     Requirement,
     compare,
 )
-from sparsemodel.modelling.expressions.norms import norm
+from sparsemodel.modelling.expressions.norms import NormConstraint, norm
 from sparsemodel.modelling.expressions.objective_terms import (
     Budget,
     LossTerm,
@@ -27,6 +27,7 @@ from sparsemodel.modelling.expressions.objective_terms import (
     Ridge,
     counted_in,
 )
+from sparsemodel.modelling.expressions.parameters import Quantity
 from sparsemodel.modelling.expressions.variables import Variable
 
 Definitions: TypeAlias = tuple[tuple[Variable, Affine], ...]
@@ -126,14 +127,37 @@ def _substituted(term: Any, variable: Variable, meaning: Affine) -> LossTerm | N
         return squares.scaled(weight) if isinstance(squares, LossTerm) else None
     if not isinstance(term, LossTerm) or not isinstance(term.prediction, Affine):
         return None
-    kept = [p for p in term.prediction.pieces if p.variable is not variable]
-    prediction = Affine(tuple(kept), term.prediction.offset)
-    for piece in term.prediction.pieces:
-        if piece.variable is variable:
-            if not piece.bare or piece.rows is not None:
+    prediction = _written(term.prediction, variable, meaning)
+    return None if prediction is None else replace(term, prediction=prediction)
+
+
+def _written(expression: Affine, variable: Variable, meaning: Affine) -> Affine | None:
+    """Return an expression with ``meaning`` for a variable; None where it takes a product."""
+    kept = tuple(p for p in expression.pieces if p.variable is not variable)
+    found = Affine(kept, expression.offset)
+    for piece in expression.pieces:
+        if piece.variable is not variable:
+            continue
+        if piece.bare and piece.rows is None:
+            found = found.plus(meaning.times(piece.factor))
+            continue
+        entries = all(part.bare and part.rows is None for part in meaning.pieces)
+        offset, design = meaning.offset, piece.design
+        if not entries or piece.right is not None or isinstance(offset, Quantity):
+            return None
+        moved: Any = None
+        if offset is not None and np.any(offset):
+            if isinstance(design, Quantity):
                 return None
-            prediction = prediction.plus(meaning.times(piece.factor))
-    return replace(term, prediction=prediction)
+            moved = np.broadcast_to(offset, variable.shape)
+            moved = moved if piece.rows is None else moved[piece.rows]
+            moved = piece.factor * (moved if design is None else design.matvec(moved))
+        parts = [
+            replace(piece, variable=part.variable, factor=piece.factor * part.factor)
+            for part in meaning.pieces
+        ]
+        found = found.plus(Affine(tuple(parts), moved))
+    return found
 
 
 def _rewritten(
@@ -154,13 +178,18 @@ def _rewritten(
         pieces = tuple(p for part in counted_in(constraint) for p in part.expression.pieces)
     if not any(piece.variable is variable for piece in pieces):
         return (constraint,)
-    if not isinstance(constraint, Bound) or pieces[0].rows is not None:
+    if not isinstance(constraint, (Bound, LinearConstraint, NormConstraint)):
         return None
+    written = _written(constraint.expression, variable, meaning)
+    if written is None:
+        return None
+    if not isinstance(constraint, Bound):
+        return (replace(constraint, expression=written),)
     made = []
     if constraint.lower is not None:
-        made.append(compare(meaning, ">=", constraint.lower))
+        made.append(compare(written, ">=", constraint.lower))
     if constraint.upper is not None:
-        made.append(compare(meaning, "<=", constraint.upper))
+        made.append(compare(written, "<=", constraint.upper))
     return tuple(made)
 
 

@@ -37,14 +37,19 @@ def given_start(
     elif isinstance(start, dict):
         values = {id(_own(key, variables)): value for key, value in start.items()}
     else:
-        vectors = [v for v in variables if v.shape]
+        vectors = [v for v in variables if v.shape and v.tallied is None]
         if len(vectors) != 1:
             raise ModelError("With several variables, start is a mapping {variable: array}.")
         values = {id(vectors[0]): start}
     checked = []
     for variable in variables:
         probe = Variable(variable.shape, name=f"the start of {variable.label}")
-        probe.value = values.get(id(variable))
+        given = values.get(id(variable))
+        if variable.tallied is not None:
+            owner, rows, sizes = variable.tallied
+            whole = values.get(id(owner))
+            given = None if whole is None else np.minimum(np.asarray(whole)[rows] / sizes, 1.0)
+        probe.value = given
         checked.append(probe.value)
     x = layout.join(tuple(checked))
     count, k = form.cardinality.count(x), form.cardinality.budget

@@ -285,6 +285,8 @@ def _box(dense: Dense) -> tuple[FloatArray, FloatArray]:
             ):
                 if end is not None:
                     limit = np.broadcast_to(np.asarray(present(end), dtype=np.float64), shape)
+                    if constraint.expression.offset is not None:
+                        limit = limit - constraint.expression.offset
                     pick.at(side, place.ravel(), limit.ravel())
     return low, high
 

@@ -21,6 +21,7 @@ from tests.stress.posing.choices import (
     mixtures,
     outputs,
 )
+from tests.stress.posing.few import few_observations
 from tests.stress.posing.kinks import kinks
 from tests.stress.posing.linked import linked
 from tests.stress.posing.operators import faulty_operators
@@ -56,6 +57,7 @@ DECLARED_KINDS: Mapping[str, Callable[[Court], None]] = MappingProxyType(
         "mixtures": mixtures,
         "outputs": outputs,
         "linked": linked,
+        "few observations": few_observations,
     }
 )
 """The kinds, by name."""
