@@ -113,7 +113,6 @@ def test_prices_are_those_of_nonzeros(prices):
         lambda w, z: [w >= 0.05 * z, w <= M],
         lambda w, z: [cp.abs(w) <= M * z, 3 * z[0] <= z[1] + z[2]],  # never, and so written
         lambda w, z: [cp.abs(w) <= M * z, cp.sum(z[:3]) <= 1, cp.sum(z[1:]) >= 2],
-        lambda w, z: [w <= M * z, w >= 0.4 * z, z[0] >= 1],  # where z is one, w is not zero
         lambda w, z: [cp.abs(w[:2]) <= M * z[:2], cp.abs(w[2:]) <= M],
         lambda w, z: [cp.abs(w) <= -M * z],
     ],
@@ -136,11 +135,19 @@ def test_other_terms_of_booleans_are_refused(paid):
 def test_the_constraint_on_a_boolean_that_is_not_understood_is_named() -> None:
     x, z, other = cp.Variable(6), cp.Variable(6, boolean=True), cp.Variable(6, boolean=True)
     goal = cp.Minimize(cp.sum_squares(x - 1.0))
-    held = [x <= z, x >= 0.05 * z]
-    with pytest.raises(sm.ModelError, match=r"3\.0 <= Sum.* have a least size: hold the entries"):
-        sm.Problem(goal, [*held, cp.sum(z) >= 3])
     sides = [x <= z, x >= -other, z + other <= 1]
     with pytest.raises(sm.ModelError, match=r"two booleans.* write w = u - v with u, v >= 0"):
         sm.Problem(goal, sides)
     with pytest.raises(sm.ModelError, match=r"constraint .*== .* not understood\. Bound both ends"):
         sm.Problem(goal, [x == z, cp.sum(z) <= 2])
+
+
+def test_entries_of_a_least_size_are_held_by_their_booleans() -> None:
+    """Where z is one, w is not zero."""
+    w, z = cp.Variable(P), cp.Variable(P, boolean=True)
+    limits = [w <= M * z, w >= 0.4 * z, z[0] >= 1, cp.sum(z) <= K]
+    problem = sm.Problem(cp.Minimize(cp.sum_squares(A @ w - B)), limits)
+    problem.solve()
+    assert z.value[0] == 1.0
+    assert w.value[0] >= 0.4 - 1e-9
+    assert np.array_equal(z.value != 0.0, w.value != 0.0)

@@ -70,10 +70,10 @@ def test_at_least_so_many_is_refused_where_it_would_not_be_kept() -> None:
         (loss, [sm.card(w) <= 3, sm.card(w[[3, 4]]) >= 1]),  # two sets that overlap
         (loss, [sm.card(w) <= 3, np.arange(5.0) @ sm.chosen(w) <= 4]),
         (loss, [sm.card(w) <= 3, sm.card(w[[0, 1]]) <= 1]),  # overlaps
-        (loss, [sm.card(w) <= 3, sm.semicontinuous(w, 0.1)]),
+        (loss, [sm.card(w) <= 3, sm.semicontinuous(w[[0, 1]], 0.1)]),  # sizes of a part
         (loss, [sm.card(w, groups=[0, 0, 1, 1, 2]) <= 2]),
     ]:
-        with pytest.raises(sm.ModelError, match="is understood where limits on entries alone"):
+        with pytest.raises(sm.ModelError, match="is understood where every entry has a least size"):
             sm.Problem(sm.minimize(goal), some, *beside)
     with pytest.raises(sm.InfeasibleError, match="cannot both hold"):
         sm.Problem(sm.minimize(loss), sm.card(w) <= 1, sm.card(w[[1, 4]]) >= 2)

@@ -152,9 +152,24 @@ def _no_intercept(loss: DataFit, prediction: Affine) -> None:
             )
 
 
+_BY_COLUMN = (
+    "With a weight for each entry write a loss for each column of the target, "
+    "`sum(sm.squared_loss(A @ W[:, j], Y[:, j], weights=V[:, j]) for j in range(m))`, and count "
+    "rows as before, `sm.card(W, axis=1) <= k`."
+)
+
+
 def checked_target(loss: DataFit, target: Any) -> tuple[FloatArray, tuple[Any, ...] | None]:
     """Return the target in the loss's coding, with the names of the classes if it has any."""
     where = f"The target of {loss.name}"
+    array = target if isinstance(target, np.ndarray) else np.empty(0)
+    if array.ndim == 2 and array.dtype.kind == "f" and min(array.shape) > 1:
+        missing = int(np.count_nonzero(np.isnan(array)))
+        if missing:
+            raise DataError(
+                f"{where} must be finite: {missing} value(s) are NaN. {_BY_COLUMN} An entry that "
+                "is missing has weight 0, and any number as its target."
+            )
     numbers, classes = labels(target, where=where)
     numeric = loss.target_kind in (TargetKind.NUMBERS, TargetKind.TIMES)
     if numeric and classes is not None and classes != (False, True):
@@ -184,6 +199,11 @@ def _is_number(text: Any) -> bool:
 def observation_weights(weights: Any, n: int, loss: str) -> FloatArray:
     """Return the weights of ``n`` observations, checked."""
     where = f"The weights of {loss}"
+    if len(np.shape(weights)) == 2 and 1 not in np.shape(weights):
+        raise DataError(
+            f"{where} are one for each observation, not {' x '.join(map(str, np.shape(weights)))}. "
+            f"{_BY_COLUMN}"
+        )
     c = real_array(weights, where=where)
     if c.size != n:
         raise DataError(f"{where} have {c.size} entries for {n} observations.")
