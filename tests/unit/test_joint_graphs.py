@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.certificates.precision_matrices.certify_precision import certify_precision
 from sparsemodel.certificates import PrecisionCertificate, verify
 from sparsemodel.certificates.files.json_document import json_text, signed
 from sparsemodel.certificates.precision_matrices.ascent import Tasks
+from sparsemodel.certificates.precision_matrices.certify_precision import certify_precision
 from sparsemodel.certificates.precision_matrices.spectral_bounds import dual_value
 from sparsemodel.checker.__main__ import main as check
 from tests.referee.feasible_matrices import newton

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import sparsemodel as sm
-from sparsemodel.certificates.precision_matrices.certify_precision import certify_precision
 from sparsemodel.certificates import PrecisionCertificate, verify
 from sparsemodel.certificates.files.json_document import digest
+from sparsemodel.certificates.precision_matrices.certify_precision import certify_precision
 from sparsemodel.checker.__main__ import main as check
 from sparsemodel.cli import main
 from sparsemodel.interfaces import CertificateError

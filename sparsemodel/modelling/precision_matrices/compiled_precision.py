@@ -134,7 +134,7 @@ class CompiledPrecision(CompiledGraph):
         return notes_on(Matrix(self.form, self.sample, self.bounds), outcome.x)
 
     def certify(self, outcome: Outcome, backend: str, *, time_limit: float | None = None) -> Any:
-        """Return the certificate; where a solve tries all graphs, from a search over all of them."""
+        """Return the certificate, of a search over all graphs where a solve tries all."""
         from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
 
         began = time.perf_counter()

@@ -65,7 +65,12 @@ def without_minimum_counts(
         some = least.counted[0]
         beside = [a for a in asked if a is not least and _variable(a.counted[0]) is _variable(some)]
         alone = not any(_meet(some, other.counted[0]) for other in beside)
-        known = alone and len(least.counted) == 1 and _plain(some) and not any(_meet(some, part) for part in counted)
+        known = (
+            alone
+            and len(least.counted) == 1
+            and _plain(some)
+            and not any(_meet(some, part) for part in counted)
+        )
         if known:
             _check_size(least)
         for limit in others if known else ():

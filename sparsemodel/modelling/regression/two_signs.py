@@ -93,8 +93,10 @@ def _counts(part: Counted, sized: Semicontinuous, parts: _Parts | None) -> list[
     rows = _rows(piece)
     within = not others and piece.bare and part.groups is None and np.isin(rows, known).all()
     places = np.searchsorted(known, rows)
-    if not within or parts is None or np.any(
-        _offset(part.expression) != piece.factor * _offset(sized.expression)[places]
+    if (
+        not within
+        or parts is None
+        or np.any(_offset(part.expression) != piece.factor * _offset(sized.expression)[places])
     ):
         raise ModelError(
             f"{part!r} stands beside {sized!r}, and counts {variable.label} in another way. Count "

@@ -7,6 +7,7 @@ choice of ``k``, its summary and predictions.
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ def few_observations(court: Court) -> None:
             _followed(court, problem, limit, p if groups is None else int(groups[-1]) + 1)
 
 
-def _target(court: Court, name: str, n: int) -> FloatArray:
+def _target(court: Court, name: str, n: int) -> Any:
     """Return a target: one class or one event in some, all equal in others."""
     rng = court.rng
     y = rng.standard_normal(n) * pick(court, (0.0, 1.0, 1.0))
@@ -100,7 +101,7 @@ def _solved_everyhow(court: Court, problem: sm.Problem, p: int) -> None:
     """Solve by the plan and by other backends, certify, prove, and read what comes back."""
     names = [info.name for info in sm.available_backends() if "precision" not in info.name]
     for name in court.rng.choice(names, 2, replace=False):
-        court.ask(f"solve {name}", lambda name=name: problem.solve(name), problem)
+        court.ask(f"solve {name}", partial(problem.solve, str(name)), problem)
     solution = court.ask("solve", problem.solve, problem)
     if solution is None:
         return
@@ -123,8 +124,8 @@ def _followed(court: Court, problem: sm.Problem, limit: sm.Parameter, units: int
     if np.isnan(path.objective).any():
         court.faults.append("wrong value: path: NaN")
     for criterion in _CRITERIA:
-        chosen = court.ask(f"select {criterion}", lambda by=criterion: path.select(by))
+        chosen = court.ask(f"select {criterion}", partial(path.select, criterion))
         if chosen is not None:
-            court.ask("print the choice", lambda chosen=chosen: str(chosen))
+            court.ask("print the choice", partial(str, chosen))
     court.ask("cross_validate", lambda: path.cross_validate(folds=2))
     court.ask("stability", lambda: path.stability(resamples=2))
