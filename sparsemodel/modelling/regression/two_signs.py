@@ -56,8 +56,7 @@ def _split(
         for way in ("up", "down")
     )
     made: list[Constraint] = [sized.expression == up - down]
-    for one in (up, down):
-        made.append(Semicontinuous(one.as_affine(), sized.lower, sized.upper))
+    made += [Semicontinuous(one.as_affine(), sized.lower, sized.upper) for one in (up, down)]
     for j in range(size):
         pair = tuple(Counted(one[[j]].as_affine()) for one in (up, down))
         made.append(CardinalityConstraint(pair, 1))
