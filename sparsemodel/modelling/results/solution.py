@@ -11,7 +11,7 @@ import numpy as np
 from sparsemodel.arguments import rejects_unknown_arguments
 from sparsemodel.documents.document import Bar, Bars, Document, Facts, Section
 from sparsemodel.documents.documented import Documented
-from sparsemodel.documents.numbers import aligned, percent, readings_in_words
+from sparsemodel.documents.numbers import aligned, readings_in_words
 from sparsemodel.driver import LowerBound
 from sparsemodel.interfaces import FloatArray, IntArray, Iteration, ModelError, Stop
 from sparsemodel.modelling.results.fitted import Fitted, ModelContext
@@ -163,24 +163,16 @@ class Solution(Documented, Fitted):
             *readings_in_words(self.readings, self.bytes_read),
             *(("note", note) for note in self.notes),
         ]
+        best = ", best possible (proved)" if self.lower.optimal else ""
         title, bars = ("Edges", self._edges()) if graph else ("Coefficients", self._bars())
         return Document(
             kind="Solution",
-            title=f"{chosen} {self.counts}{self._how_good()}, objective {self.value:.8g}",
+            title=f"{chosen} {self.counts}{best}, objective {self.value:.8g}",
             sections=(
                 Section("", (Facts(rows),), folded=False),
                 Section(title, (bars,), folded=False),
             ),
         )
-
-    def _how_good(self) -> str:
-        """Return how far from the best possible it is, where a bound says that."""
-        if self.lower.read().optimal:
-            return ", best possible (proved)"
-        size = max(abs(self.value), abs(self.bound))
-        share = max(self.gap, 0.0) / size if size > 0.0 else np.inf
-        # Of a bound below zero, or of one that says next to nothing, the line below says more.
-        return f", at most {percent(share)} from the best possible" if share < 0.995 else ""
 
     def _bound_in_words(self) -> str:
         if not np.isfinite(self.bound):
