@@ -203,6 +203,7 @@ RUNS = [
     ("TIGHT, Theorem 6", IHT(step_size=1.0), 0, 2, IHT(step_size=1.0)),
     ("TIGHT, Theorem 7", GraSP.as_published(), 3, 2, GraSP.as_published()),
     ("ARHT, Theorem 3.1", ARHT.as_published(progress=1.0), 0, 3, ARHT.as_published(progress=1.0)),
+    ("ARHT, Corollary 4.5", OMPR.as_published(), 18, 2, OMPR.as_published()),
     ("NHTP, Theorem 8", newton(5.0), 6, 2, newton(0.2)),
     ("NHTP, Theorem 9", newton(5.0), 6, 2, newton(0.2)),
 ]
@@ -212,6 +213,7 @@ step for which the theorem holds on orthonormal columns."""
 ELSEWHERE = {
     "GraHTP, Theorem 10(1)": "test_grahtp_10_is_true",
     "GraHTP, Theorem 10(2)": "test_grahtp_10_2_needs_its_factor",
+    "NHTP, Corollary 10": "test_nhtp_corollary_10_is_about_the_design_as_scaled",
     "NHTP, Theorem 8, (29)": "test_the_bound_of_nhtp_29_is_for_stationary_points",
     "TIGHT, Theorem 10": "test_a_long_step_of_ht_svrg_diverges",
     "TIGHT, Corollaries 15 and 16": "test_a_long_step_of_ht_svrg_diverges",
@@ -225,9 +227,7 @@ ELSEWHERE = {
 """Theorem, and the test in which its assumption is violated and its promise broken."""
 
 WITHOUT_RUN = {
-    "ARHT, Corollary 4.5": "it promises a multiple of a distance, which is not given",
     "DIHT, Theorem 13": "its bound holds wherever the nominal vector is a minimiser (Lemma 24)",
-    "NHTP, Corollary 10": "no squared loss was found on which its runs do not end",
 }
 """Theorem, and why no run is known that breaks what it promises."""
 
@@ -247,7 +247,7 @@ def correlated(seed, k):
     ("source", "backend", "seed", "k", "good"), RUNS, ids=[source for source, *_ in RUNS]
 )
 def test_without_its_assumption_the_promise_is_broken(source, backend, seed, k, good):
-    """The gradient at the target is zero, so that every one of them promises the target itself."""
+    """The target has the least objective of all points, so that each promises the target itself."""
     A, x = correlated(seed, k)
     objective = objective_of(A, A @ x, k)
     assert told(objective.form, x, backend, source).status == "fails"
@@ -305,6 +305,42 @@ def test_the_bound_of_nhtp_29_is_for_stationary_points():
         assert found.status == status
         excess = objective.point_from(x).value - objective.point_from(best).value
         assert (excess <= 0.0) == (status == "holds")
+
+
+def refused_directions(backend, objective, A, y, steps):
+    """Return how many steps of NHTP are not along Newton's direction, and how many there are."""
+    context = Context(minimise_restricted)
+    state, refused = backend.init(objective, context), 0
+    for taken in range(steps):
+        if backend.stopped(objective, state) is not None:
+            return refused, taken
+        support, x = state.following, state.point.x.copy()
+        state = backend.step(objective, state, context)
+        newton = np.linalg.lstsq(A[:, support], y, rcond=None)[0] - x[support]
+        step = state.point.x[support] - x[support]
+        lengths = np.linalg.norm(step) * np.linalg.norm(newton)
+        refused += abs(step @ newton) < (1.0 - 1e-6) * lengths
+    return refused, steps
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nhtp_corollary_10_is_about_the_design_as_scaled(seed):
+    """With columns of norm 30, delta_2k is far above one, and the step of (31) too long."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((60, 9))
+    A /= np.linalg.norm(A, axis=0)
+    y = 1.5 * A[:, 0] - A[:, 1] + 0.3 * rng.standard_normal(60)
+    for size, status in ((1.0, "holds"), (30.0, "fails")):
+        hessian = size**2 * A.T @ A
+        spectra = [np.linalg.eigvalsh(hessian[np.ix_(c, c)]) for c in combinations(range(9), 4)]
+        m, M = min(one[0] for one in spectra), max(one[-1] for one in spectra)
+        mu = M / m
+        constants = {"beta": 0.25, "sigma": 0.5 * mu / (2.0 * mu - 0.5), "gamma": m}
+        backend = NHTP(literal=True, update_every=CYCLE, eta=0.0625 / mu**2, **constants)
+        objective = objective_of(size * A, size * y, 2)
+        assert told(objective.form, np.eye(9)[0], backend, "NHTP, Corollary 10").status == status
+        refused, taken = refused_directions(backend, objective, size * A, size * y, 60)
+        assert (refused == 0) == (taken < 60) == (status == "holds")
 
 
 def test_a_long_step_of_ht_svrg_diverges():
@@ -384,9 +420,14 @@ def test_arht_3_12_as_printed_misses_a_target_that_is_no_minimiser_on_its_suppor
     assert 0 in run(backend, objective).point.support
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 24))]
+)
 def test_arht_3_11_as_printed_is_exceeded_by_three_percent_at_most(seed):
-    """zeta of k + s* entries is at most sqrt(1 + s*/k) that of k, and k is at least 18 s*."""
+    """zeta of k + s* entries is at most sqrt(1 + s*/k) that of k, and k is at least 18 s*.
+
+    In all 24 runs, with 240 targets each, the distance is at most 0.54 of the printed bound.
+    """
     rng = np.random.default_rng(seed)
     t = rng.standard_normal(60) * rng.uniform(0.1, 1.0, 60)
     objective = objective_of(np.eye(60), t, 18)
@@ -399,4 +440,4 @@ def test_arht_3_11_as_printed_is_exceeded_by_three_percent_at_most(seed):
             gradient = np.sort(np.abs(target - t))[::-1]
             short, wide = (np.linalg.norm(gradient[:size]) for size in (18, 19))
             assert wide <= short * np.sqrt(19.0 / 18.0) < 1.028 * short
-            assert np.linalg.norm(point.x - target) <= 2.0 * wide
+            assert np.linalg.norm(point.x - target) <= 0.54 * 2.0 * short
