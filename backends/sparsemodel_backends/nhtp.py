@@ -144,7 +144,7 @@ class NHTP(IterativeBackend[NHTPState]):
     All lengths are relative, so the method is invariant to the units of ``A``, ``b`` and ``f``.
 
     Measured: from 64 Gaussian samples 22 of 256 coefficients are found in 91 % of 150 trials (86 %
-    with the paper's 10 and a patience of 50; 96 % with ``update_every=30, patience=150``, for
+    with the paper's 10 and a patience of 50; 95 % with ``update_every=30, patience=150``, for
     twice the iterations). With columns from an AR(0.95) process the halvings bring the loss down
     from 16.3 to 1.1 (0.09 on the planted support).
 

@@ -49,7 +49,7 @@ def test_measurements_for_95_percent(K):
 @pytest.mark.timeout(900)  # of a busy machine
 def test_80_percent_of_16_sparse_signals_take_175_measurements():
     """Figure 2: HT-SVRG with k = 9K and far more stages than the default."""
-    backend = HTSVRG(tol=1e-10, max_iter=2000, patience=2000)
+    backend = HTSVRG(tol=1e-10, max_iter=500, patience=500)
     assert successes(backend, 16, 175, 9 * 16, 20) >= 14  # 80 % less two standard deviations
 
 
