@@ -24,7 +24,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -154,7 +154,9 @@ class Trials(experiments.Trials):
     def standing(self) -> str:
         """Return how the default compares with the best of the others, over all finished trials."""
         excess = []
-        for line in self._done.values():
+        for key, line in self._done.items():
+            if key[-1] == ROUNDED:
+                continue
             values = {n: v for n, v in line["numbers"].items() if n.endswith(", objective")}
             own = values.pop("default, objective")
             excess.append(own / min(values.values()) - 1.0)
@@ -164,6 +166,46 @@ class Trials(experiments.Trials):
             f"Of all {len(excess)} instances the objective of the default is the lowest, or level "
             f"with it, in {level}; at worst it is {worst:.2g} % above the best."
         )
+
+    def stability(self, what: str) -> str:
+        """Return by how much a number of each method changes where data are rounded otherwise."""
+        found = {each: x for (each, name), x in changes(self._done).items() if name == what}
+        listed = ", ".join(f"{each} {100.0 * found[each]:.2g} %" for each in LOOKS if each in found)
+        count = sum(key[-1] == ROUNDED for key in self._done)
+        return f"Largest change in {count} trials on rounded data: {listed}." if listed else ""
+
+
+ROUNDED = "rounded"
+"""The end of the key of a trial that is the one before it, on data in other roundings."""
+
+
+def rounded(A: Any) -> Any:
+    """Return data that differ from the given in the sixteenth digit."""
+    return A * (1.0 + 2.0**-51 * np.random.default_rng(0).uniform(-1.0, 1.0, A.shape))
+
+
+def changes(trials: Mapping[tuple[Any, ...], Mapping[str, Any]]) -> dict[tuple[str, str], float]:
+    """Return the largest relative change of each method's numbers, times apart, by rounded data."""
+    largest: dict[tuple[str, str], float] = {}
+    for key, line in trials.items():
+        if key[-1] != ROUNDED or key[:-1] not in trials:
+            continue
+        for name, value in trials[key[:-1]]["numbers"].items():
+            if name not in line["numbers"] or name.split(", ")[-1] == "s":
+                continue
+            at, other = method_and_number(key, name), line["numbers"][name]
+            change = abs(other - value) / max(abs(other), abs(value), 1e-300)
+            largest[at] = max(change, largest.get(at, 0.0))
+    return largest
+
+
+def method_and_number(key: tuple[Any, ...], name: str) -> tuple[str, str]:
+    """Return the method that a number of a trial is about, and what the number is of it.
+
+    The method is part of the key, or begins the name.
+    """
+    label = next((part for part in (*key, *name.split(", ")) if part in LOOKS), "")
+    return label, name.removeprefix(label).removeprefix(", ")
 
 
 def shipped(name: str) -> Any:

@@ -88,6 +88,25 @@ def test_a_run_that_was_stopped_goes_on(common: ModuleType, tmp_path: Path) -> N
     assert late.means([(4, 0)]) == {}
 
 
+def test_what_rounding_changes_is_noted(common: ModuleType, tmp_path: Path) -> None:
+    def trial(seed: int, method: str, data: str = "") -> dict[str, float]:
+        moved = 0.1 * (method == "IHT") * (data == common.ROUNDED)
+        return {"objective": 1.0 - moved, "s": float(bool(data))}
+
+    chosen = common.Options(full=False, data=None, output=tmp_path, seed=0)
+    trials = common.Trials(chosen, "kept", trial)
+    for method in ("IHT", "OMP"):
+        trials(0, method)
+        assert trials.stability("objective") == ""
+    for method in ("IHT", "OMP"):
+        trials(0, method, common.ROUNDED)
+    words = "Largest change in 2 trials on rounded data: IHT 10 %, OMP 0 %."
+    assert trials.stability("objective") == words
+    A = np.random.default_rng(1).standard_normal((5, 4))
+    assert np.abs(common.rounded(A) - A).max() > 0.0
+    np.testing.assert_allclose(common.rounded(A), A, rtol=1e-15)
+
+
 def test_what_runs_took_is_noted(
     common: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,13 +159,17 @@ def test_a_sample_of_the_recorded_trials_comes_out_again(
 ) -> None:
     """Twenty of the numbers behind every table: not times, nor of trials of over ten seconds."""
     trials, judged = read_trials(path), 0
+    papers = program("common", monkeypatch)
+    unstable = papers.changes(trials)
     keys = [key for key, line in trials.items() if line.get("seconds", 0.0) <= 10.0]
     for key in (keys[i] for i in np.random.default_rng(0).permutation(len(keys))):
         again = program(path.stem, monkeypatch).trial(*key)
         for name, value in trials[key]["numbers"].items():
             if name != "s" and not name.endswith(", s"):
-                # How far a bound comes in its time depends on the machine.
-                rel = 1e-2 if name == "bound" else 1e-3
+                # How far a bound comes in its time depends on the machine; a number that changes
+                # with the last digit of the data may change as much from one to another.
+                change = unstable.get(papers.method_and_number(key, name), 0.0)
+                rel = 1e-2 if name == "bound" else max(1e-3, 2.0 * change)
                 assert again[name] == pytest.approx(value, rel=rel, abs=1e-12), key
                 judged += 1
         if judged >= 20:
