@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, Self, final
@@ -103,7 +102,7 @@ class LowerBound:
     A better one is searched for when it is first read: a bound that is not read costs nothing.
     """
 
-    __slots__ = ("_search", "better", "optimal", "seconds", "value")
+    __slots__ = ("_search", "better", "optimal", "value")
 
     def __init__(
         self,
@@ -112,15 +111,12 @@ class LowerBound:
         search: Callable[[], FoundBound] | None = None,
     ) -> None:
         self.value, self.optimal, self._search = value, optimal, search
-        self.better, self.seconds = np.inf, 0.0
-        """Seconds that the search for it took, when it was first read."""
+        self.better = np.inf
 
     def read(self) -> Self:
         """Return it with the bound that a search finds, once."""
         if self._search is not None and not self.optimal:
-            began = time.perf_counter()
             found = self._search()
-            self.seconds = time.perf_counter() - began
             self.raise_to(found.bound, found.optimal)
             self.better = found.better
         self._search = None

@@ -99,38 +99,20 @@ def test_a_recovery_of_few_features_is_short_where_a_search_follows() -> None:
     assert recovery(k=21).plan().outline == "nhtp > exchange"
 
 
-def test_beyond_half_the_observations_the_finish_is_run_before_a_recovery_as_well(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("sparsemodel.compiler.choice.openings.EXPLAINED", 1.0)
-    assert recovery(n=200, p=400, k=100).plan().outline == "nhtp > exchange"
-    assert recovery(n=200, p=400, k=101).plan().outline == "exchange | nhtp > exchange"
-
-
-@pytest.mark.parametrize("noise", [1.0, pytest.param(5.0, marks=pytest.mark.slow)])
-def test_where_rows_are_too_few_to_tell_the_search_has_two_starts(noise: float) -> None:
-    many, few = recovery(noise, n=60, p=3000, k=12), recovery(noise, n=200, p=3000, k=12)
-    assert sorted(many.plan().outline.split(" | ")) == ["exchange", "nhtp > exchange"]
-    assert " | " not in few.plan().outline
-    assert " | " not in many.plan(effort="low").outline
-    alone = [many.solve(recipe).value for recipe in ("exchange", "nhtp > exchange")]
-    assert many.solve().value <= min(alone) * (1.0 + 1e-9)
-
-
-def test_near_the_limit_of_recovery_another_search_follows() -> None:
-    """Instances that NHTP recovers and exchanges alone do not (found by a search over seeds)."""
-    rng = np.random.default_rng((13, 64, 30, 5))
-    A = rng.standard_normal((64, 256))
-    A /= np.linalg.norm(A, axis=0)
-    x, w = np.zeros(256), sm.Variable(256)
-    x[rng.choice(256, 30, replace=False)] = rng.standard_normal(30)
-    problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, A @ x)), sm.card(w) <= 30)
-    assert problem.plan().outline == "exchange | nhtp | grahtp | grasp | omp | sp"
-    assert problem.solve("exchange").value > 1e-20
-    assert problem.solve().value < 1e-20
-    np.testing.assert_allclose(w.value, x, atol=1e-9)
-    few = sm.Problem(sm.minimize(sm.squared_loss(A @ w, A @ x)), sm.card(w) <= 21)
-    assert few.plan().outline == "exchange"
+def test_near_the_limit_of_recovery_the_search_alone_recovers() -> None:
+    """Three of six instances with 30 of 256 features and 64 rows; no other backend adds one."""
+    recovered = []
+    for seed in (5, 0, 4):
+        rng = np.random.default_rng((13, 64, 30, seed))
+        A = rng.standard_normal((64, 256))
+        A /= np.linalg.norm(A, axis=0)
+        x, w = np.zeros(256), sm.Variable(256)
+        x[rng.choice(256, 30, replace=False)] = rng.standard_normal(30)
+        problem = sm.Problem(sm.minimize(sm.squared_loss(A @ w, A @ x)), sm.card(w) <= 30)
+        assert problem.plan().outline == "exchange"
+        problem.solve()
+        recovered.append(bool(np.allclose(w.value, x, atol=1e-9)))
+    assert all(recovered)
 
 
 def test_the_opening_follows_from_access_and_from_the_price() -> None:

@@ -346,7 +346,7 @@ def test_compiled_code_is_not_loaded_where_little_time_is_left(
     X, w = rng.standard_normal((20, 30)), sm.Variable(30)
     loss = sm.squared_loss(X @ w, X[:, 0] + rng.standard_normal(20))
     declared = (sm.minimize(loss + sm.ridge(w, 0.01)), sm.card(w) <= 3)
-    codes = compiling.NODES, compiling.BOUNDS, compiling.GRAPHS
+    codes = compiling.NODES, compiling.QUADRATIC, compiling.BOUNDS, compiling.GRAPHS
     for code in codes:
         monkeypatch.setattr(code, "loaded", False)
     monkeypatch.setattr(compiling, "LOADING", 100.0)  # seconds that loading takes

@@ -12,7 +12,6 @@ import pytest
 import sparsemodel as sm
 from sparsemodel.certificates import PrecisionCertificate, verify
 from sparsemodel.certificates.files.json_document import digest
-from sparsemodel.certificates.precision_matrices.certify_precision import certify_precision
 from sparsemodel.checker.__main__ import main as check
 from sparsemodel.cli import main
 from sparsemodel.interfaces import CertificateError
@@ -76,9 +75,7 @@ def test_the_claims() -> None:
     assert full.claim.value == "globally optimal"
     empty = declared(X, 0).certify()
     assert empty.claim.value == "globally optimal"  # there is but one support
-    few = declared(observations(n=6), 3)
-    assert few.certify().claim.value == "globally optimal"  # all 455 graphs are searched
-    few = certify_precision(few.form, few.form.entries(few.variables[0].value))
+    few = declared(observations(n=6), 3).certify()
     assert few.claim.value == "within gap"
     assert few.open_share > 0.1
     assert any("unbounded" in a.text and not a.checked for a in few.assumptions)

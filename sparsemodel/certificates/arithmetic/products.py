@@ -271,6 +271,14 @@ def _beside_ones(design: Design) -> bool:
     return any(ones) and bool(others) and all(map(shiftable, others))
 
 
+def has_far_columns(design: Design) -> bool:
+    """Return whether columns beside one of ones are far from zero: products keep few digits."""
+    if not (_beside_ones(design) and isinstance(design, StackedDesign)):
+        return False
+    others = [block for _, block in design.blocks if not isinstance(block, OnesDesign)]
+    return any(bool(_far(np.asarray(block.to_array())).any()) for block in others)
+
+
 def matrix_free(design: Design) -> bool:
     """Return whether entries cannot be read, so that products must be taken on trust."""
     if isinstance(design, StackedDesign):

@@ -18,9 +18,7 @@ from sparsemodel.certificates.arithmetic.multipliers import STIFF
 from sparsemodel.certificates.certify import with_multipliers
 from sparsemodel.certificates.proving.attempts import Task, attempted
 from sparsemodel.certificates.proving.beyond_root import nodes_of
-from sparsemodel.certificates.proving.compiling import QUADRATIC, loadable
 from sparsemodel.certificates.proving.dual.subproblem import restricted, scattered
-from sparsemodel.certificates.proving.quadratic.searchable import with_rows
 from sparsemodel.certificates.proving.search import Snapshot
 from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
 from sparsemodel.interfaces import (
@@ -57,26 +55,20 @@ def best_within(form: SparseRegression, x: FloatArray, units: IntArray) -> Float
 
     Notes
     -----
-    The search is that of :func:`~sparsemodel.certificates.proving.prove.prove`; quadratics beside
-    linear constraints have compiled nodes, all others none. It ends where it finds nothing better
-    for some nodes, or with the time limit.
+    The search is that of :func:`~sparsemodel.certificates.proving.prove.prove` without anything
+    that is compiled. It ends where it finds nothing better for some nodes, or with the time limit.
     """
     coordinates = form.sparsity.coordinates(units)
     region = None if form.region is None else form.region.on(coordinates)
     if form.region is not None and region is None:
         return None
     small = replace(restricted(form, coordinates, np.empty(0, dtype=np.intp)), region=region)
-    start, deadline = x[coordinates], budget().deadline
+    small, start = _determined(small), x[coordinates]
     try:
         problem = uncondensed(small, start)
         if problem.at_point.violations:
             return None
-        rows = with_rows(problem, start) if loadable(QUADRATIC, deadline) else None
-        if rows is None:
-            problem = uncondensed(_determined(small), start)
-            problem = with_multipliers(problem, start, STIFF, own=True)
-        else:
-            problem = rows
+        problem = with_multipliers(problem, start, STIFF, own=True)
         task = Task(
             problem.minorant,
             problem.minorant,
@@ -84,11 +76,11 @@ def best_within(form: SparseRegression, x: FloatArray, units: IntArray) -> Float
             start,
             OPTIMAL_GAP,
             None,
-            deadline,
+            budget().deadline,
             None if _few(small) else _Patience(nodes_of(small)),
             None,
         )
-        best = attempted(task, quick=rows is not None).search.incumbent.x
+        best = attempted(task, quick=False).search.incumbent.x
     except (UnsupportedProblemError, DataError):
         return None
     if np.array_equal(best, start):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, final
@@ -10,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from sparsemodel.compiler.canonical.declaration import VariableSpec
-from sparsemodel.compiler.choice.all_supports import all_tried
 from sparsemodel.compiler.facts.fact_sheet import FactSheet
 from sparsemodel.compiler.precision_layout import PrecisionLayout, precision_facts
 from sparsemodel.driver import Outcome
@@ -62,10 +60,6 @@ _DEFAULT_IS_ACTIVE = (
     "it, as it does with fewer samples than the edges need. Declare bounds (Omega >> alpha, "
     "Omega << beta), or allow fewer edges"
 )
-
-
-_SECONDS = 60.0
-"""Seconds for a certificate for which no other limit is given."""
 
 
 class CompiledGraph(CompiledProblem):
@@ -134,20 +128,7 @@ class CompiledPrecision(CompiledGraph):
         return notes_on(Matrix(self.form, self.sample, self.bounds), outcome.x)
 
     def certify(self, outcome: Outcome, backend: str, *, time_limit: float | None = None) -> Any:
-        """Return the certificate, of a search over all graphs where a solve tries all."""
-        from sparsemodel.certificates.statements.claims import OPTIMAL_GAP
-
-        began = time.perf_counter()
-        first = CompiledGraph.certify(self, outcome, backend, time_limit=time_limit)
-        self.certified = first
-        if first.open_share > OPTIMAL_GAP and all_tried(self.form, "medium"):
-            limit = _SECONDS if time_limit is None else time_limit
-            left = limit - (time.perf_counter() - began)
-            if left > 0.0:
-                asked = ProofRequest(OPTIMAL_GAP, left, lambda *_: False)
-                found = self.prove(outcome, backend, asked)
-                if np.array_equal(found.x, first.x):
-                    self.certified = found
+        self.certified = CompiledGraph.certify(self, outcome, backend, time_limit=time_limit)
         return self.certified
 
     def prove(self, outcome: Outcome, backend: str, asked: ProofRequest) -> Any:

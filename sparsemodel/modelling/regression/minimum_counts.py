@@ -10,7 +10,6 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from scipy.sparse import diags_array
 
 from sparsemodel.designs import as_design
 from sparsemodel.interfaces import FloatArray, InfeasibleError, IntArray, ModelError
@@ -99,6 +98,8 @@ def _sized(least: AtLeast, sizes: list[Semicontinuous]) -> list[Constraint] | No
     \min(w_j / l_j, 1)`. It is concave, so that at least so many is a convex constraint: there are
     :math:`g_j \le 1` with :math:`l_j g_j \le w_j` whose sum is no less.
     """
+    from scipy.sparse import diags_array
+
     made: list[Constraint] = []
     tallies: list[Variable] = []
     for part in least.counted:

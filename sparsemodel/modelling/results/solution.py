@@ -159,15 +159,13 @@ class Solution(Documented, Fitted):
             ("lower bound", self._bound_in_words()),
             ("run", f"{self.status} by {self.backend}: {self.stop.value}, {work}"),
             ("time", f"{self.timings['total']:.3g} s"),
-            *([("bound took", f"{spent:.3g} s")] if (spent := self.lower.seconds) > 0.0 else []),
             *readings_in_words(self.readings, self.bytes_read),
             *(("note", note) for note in self.notes),
         ]
-        best = ", best possible (proved)" if self.lower.optimal else ""
         title, bars = ("Edges", self._edges()) if graph else ("Coefficients", self._bars())
         return Document(
             kind="Solution",
-            title=f"{chosen} {self.counts}{best}, objective {self.value:.8g}",
+            title=f"{chosen} {self.counts}, objective {self.value:.8g}",
             sections=(
                 Section("", (Facts(rows),), folded=False),
                 Section(title, (bars,), folded=False),

@@ -7,7 +7,7 @@ import numpy as np
 from sparsemodel.certificates.arithmetic.condensed import CertifiedProblem
 from sparsemodel.certificates.arithmetic.dualised_rows import row_term
 from sparsemodel.certificates.arithmetic.multipliers import implied, without_rows
-from sparsemodel.certificates.arithmetic.products import matrix_free
+from sparsemodel.certificates.arithmetic.products import has_far_columns, matrix_free
 from sparsemodel.certificates.certify import with_multipliers
 from sparsemodel.certificates.dual_bounds.gains import forced_units
 from sparsemodel.certificates.proving.compiling import compilable
@@ -42,6 +42,8 @@ def objections(form: SparseRegression) -> tuple[str, ...]:
         out.append(f"there are constraints beside the cardinality: {form.region.describe()}")
     if any(matrix_free(t.design) for t in form.terms):
         out.append("the entries of a matrix-free design cannot be read")
+    if any(has_far_columns(t.design) for t in form.terms if t.traits.square):
+        out.append("columns are far from zero beside what they differ by, and not shifted here")
     if sparsity.size > LARGEST:
         out.append(f"there are {sparsity.size} coordinates, and it is for at most {LARGEST}")
     if out:
