@@ -94,7 +94,7 @@ def _target(court: Court, name: str, n: int) -> Any:
 
 def _one(n: int) -> FloatArray:
     """Return one event among ``n`` observations, or one label of its class."""
-    return (np.arange(n) == n - 1).astype(np.float64)
+    return np.asarray(np.arange(n) == n - 1, dtype=np.float64)
 
 
 def _solved_everyhow(court: Court, problem: sm.Problem, p: int) -> None:
