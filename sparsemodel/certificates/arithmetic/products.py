@@ -262,21 +262,18 @@ def _far(entries: FloatArray) -> BoolArray:
     return np.asarray((high > low) & (high - low <= 0.01 * size))
 
 
-def _beside_ones(design: Design) -> bool:
-    """Return whether there is a column of ones beside columns that can be shifted."""
+def _beside_ones(design: Design) -> list[Design]:
+    """Return the columns beside one of ones if all of them can be shifted, in blocks."""
     if not isinstance(design, StackedDesign):
-        return False
-    ones = [isinstance(block, OnesDesign) for _, block in design.blocks]
+        return []
     others = [block for _, block in design.blocks if not isinstance(block, OnesDesign)]
-    return any(ones) and bool(others) and all(map(shiftable, others))
+    is_beside = len(others) < len(design.blocks) and all(map(shiftable, others))
+    return others if is_beside else []
 
 
 def has_far_columns(design: Design) -> bool:
     """Return whether columns beside one of ones are far from zero: products keep few digits."""
-    if not (_beside_ones(design) and isinstance(design, StackedDesign)):
-        return False
-    others = [block for _, block in design.blocks if not isinstance(block, OnesDesign)]
-    return any(bool(_far(np.asarray(block.to_array())).any()) for block in others)
+    return any(bool(_far(np.asarray(one.to_array())).any()) for one in _beside_ones(design))
 
 
 def matrix_free(design: Design) -> bool:

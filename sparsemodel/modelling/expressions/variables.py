@@ -338,7 +338,7 @@ def diff(expression: Any, order: int = 1) -> Affine:
         raise _no_sequence(expression)
     if count < 1:
         raise ModelError(f"diff of order {order} needs more entries than {piece.row_count}.")
-    rows = np.arange(piece.row_count) if piece.rows is None else piece.rows
+    rows = piece.row_places
     pieces = [
         Piece(
             piece.variable,

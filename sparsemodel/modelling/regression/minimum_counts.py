@@ -127,7 +127,7 @@ def _least_sizes(variable: Variable, sizes: list[Semicontinuous]) -> FloatArray:
     for one in sizes:
         (piece,) = one.expression.pieces
         if piece.variable is variable and one.expression.offset is None:
-            rows = np.arange(piece.row_count) if piece.rows is None else piece.rows
+            rows = piece.row_places
             ends = np.where(one.lower > 0.0, one.lower, one.upper)
             near[rows] = np.where(np.abs(ends) > np.abs(near[rows]), ends, near[rows])
     return near
@@ -175,8 +175,7 @@ def _plain(part: Counted) -> bool:
 
 
 def _rows(part: Counted) -> IntArray:
-    piece = part.expression.pieces[0]
-    return np.arange(piece.row_count) if piece.rows is None else piece.rows
+    return part.expression.pieces[0].row_places
 
 
 def _meet(some: Counted, other: Counted) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sparsemodel.interfaces import FloatArray, IntArray, ModelError
+from sparsemodel.interfaces import FloatArray, ModelError
 from sparsemodel.modelling.expressions.affine import Affine, Piece
 from sparsemodel.modelling.expressions.comparisons import (
     AtLeast,
@@ -46,7 +46,7 @@ def _split(
     (piece,) = sized.expression.pieces
     variable, size = piece.variable, piece.row_count
     own = variable.names
-    names = None if own is None else [own[j] for j in _rows(piece).tolist()]
+    names = None if own is None else [own[j] for j in piece.row_places.tolist()]
     up, down = (
         Variable(
             size,
@@ -88,8 +88,8 @@ def _counts(part: Counted, sized: Semicontinuous, parts: _Parts | None) -> list[
     variable = sized.expression.pieces[0].variable
     if all(piece.variable is not variable for piece in part.expression.pieces):
         return [part]
-    (piece, *others), known = part.expression.pieces, _rows(sized.expression.pieces[0])
-    rows = _rows(piece)
+    (piece, *others), known = part.expression.pieces, sized.expression.pieces[0].row_places
+    rows = piece.row_places
     within = not others and piece.bare and part.groups is None and np.isin(rows, known).all()
     places = np.searchsorted(known, rows)
     if (
@@ -103,10 +103,6 @@ def _counts(part: Counted, sized: Semicontinuous, parts: _Parts | None) -> list[
             "and budgets of it, or leave both_signs=True out."
         )
     return [Counted(Affine((Piece(one, places, None),))) for one in parts]
-
-
-def _rows(piece: Piece) -> IntArray:
-    return np.arange(piece.row_count) if piece.rows is None else piece.rows
 
 
 def _offset(expression: Affine) -> FloatArray:

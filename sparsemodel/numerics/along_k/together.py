@@ -15,7 +15,7 @@ from sparsemodel.interfaces import FloatArray, IntArray
 from sparsemodel.numerics.along_k.whitened import Whitened
 from sparsemodel.numerics.search import ROUNDING
 from sparsemodel.numerics.search.descents import Descents
-from sparsemodel.numerics.search.ends import PATIENCE, WORK, Ends
+from sparsemodel.numerics.search.ends import PATIENCE, Ends, descent_cost, most_starts
 
 _STARTS = 12
 """Starts of a size in a round, half of them random."""
@@ -99,8 +99,10 @@ class SizesTogether:
             self._ends[place] = Ends()
             self._ends[place].take(ends.supports, ends.values)
         columns = (self._quadratic.size if pool is None else pool.size) * self._quadratic.q
-        work = 2.0 * np.square(self.sizes * self._quadratic.q) * columns
-        most = SHARE * effort * WORK / (2.0 * work)
+        most = [
+            most_starts(SHARE * effort, descent_cost(size * self._quadratic.q, columns))
+            for size in self.sizes.tolist()
+        ]
         active = np.flatnonzero((self.sizes > 1) & (self.sizes < self._quadratic.size))
         while active.size and not self._over():
             rows, places = self._starts(active, pool)

@@ -22,6 +22,22 @@ _MERGED = 24
 """Ends that are kept to be merged."""
 
 
+def descent_cost(size: int, columns: int) -> float:
+    """Return about how many multiplications a descent takes.
+
+    To supports of ``size`` columns, among ``columns``.
+    """
+    return 2.0 * size * size * float(columns)
+
+
+def most_starts(effort: float, cost: float) -> float:
+    """Return the random starts in vain that :data:`WORK` has room for, others beside each.
+
+    ``cost`` is that of a descent.
+    """
+    return effort * WORK / (2.0 * cost)
+
+
 @final
 @dataclass(slots=True, eq=False)
 class Ends:

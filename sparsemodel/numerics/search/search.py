@@ -11,7 +11,7 @@ import numpy as np
 from sparsemodel.interfaces import FloatArray, IntArray, Objective, Point, RestrictedSolver, priced
 from sparsemodel.numerics.objectives import validity
 from sparsemodel.numerics.search import GUARD, ROUNDING
-from sparsemodel.numerics.search.ends import PATIENCE, WORK, Ends
+from sparsemodel.numerics.search.ends import PATIENCE, WORK, Ends, descent_cost, most_starts
 from sparsemodel.numerics.search.local_model import LocalModel, LocalModels, pool_width
 from sparsemodel.numerics.support.closures import closed_changes
 from sparsemodel.numerics.support.units import insertion_scores, support_units
@@ -151,7 +151,7 @@ class SupportSearch:
             ends.take([self._members(point)], [self._explained(point)])
             self._ends, self._elsewhere = (point, ends), Ends()
         ends, model = self._ends[1], self.models.at(point)
-        most = self._effort * WORK / (2.0 * self._work(model))  # others come with random starts
+        most = most_starts(self._effort, self._work(model))
         if not ends.is_enough(PATIENCE, self._effort, most):
             self._search(model, ends)
             if self.is_exact:
@@ -461,7 +461,7 @@ class SupportSearch:
         columns = model.c.shape[1]
         if self._batched and self._is_pooled(model):
             columns = pool_width(self._most) * self._layout.q
-        return 2.0 * size * size * float(columns)
+        return descent_cost(size, columns)
 
     def _far(self, model: LocalModel) -> float:
         """Return the same for a search elsewhere, with a pool or a model of its own."""

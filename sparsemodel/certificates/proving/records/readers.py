@@ -161,20 +161,14 @@ class RowReader(Reader):
         active = indices(stage["active"], size)
         member, delta = np.zeros(size, dtype=bool), np.zeros(size)
         member[active], delta[active] = True, numbers(stage["delta"])
-        i, j = (np.array(index, dtype=np.intp) for index in stage["pairs"][:2])
-        for index in stage["pairs"][:2]:
-            for one in index:
-                indices([one], size)
+        i, j = (indices(index, size, distinct=False) for index in stage["pairs"][:2])
         pairs = i, j, numbers(stage["pairs"][2])
         if not np.all(np.isfinite(np.concatenate([delta, pairs[2]]))):
             raise ValueError("extracted curvature is not finite")
-        stiffness = numbers(stage["stiffness"])
-        try:
-            return self._problem.stage(member, delta, stiffness, pairs)
-        except ValueError as error:
-            if "have this curvature" in str(error):
-                raise _no_curvature() from None
-            raise
+        found = self._problem.stage(member, delta, numbers(stage["stiffness"]), pairs)
+        if found is None:
+            raise _no_curvature()
+        return found
 
     def minorant(self, record: Any, status: Any, known: Any) -> Minorant | None:
         """Return what a point and slopes prove, over all units."""
@@ -300,12 +294,12 @@ def _no_curvature() -> CertificateError:
     )
 
 
-def indices(values: Any, size: int) -> Any:
-    """Return different indices below ``size``; raise ValueError where they are not."""
+def indices(values: Any, size: int, *, distinct: bool = True) -> Any:
+    """Return indices below ``size``, all different if ``distinct``; raise ValueError else."""
     if not isinstance(values, list) or any(type(i) is not int for i in values):
         raise ValueError("an index is not a whole number")
     index = np.array(values, dtype=np.intp)
-    if len(set(values)) != index.size:
+    if distinct and len(set(values)) != index.size:
         raise ValueError("an index appears twice")
     if index.size and (index.min() < 0 or index.max() >= size):
         raise ValueError("an index does not exist")

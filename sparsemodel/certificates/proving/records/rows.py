@@ -59,13 +59,17 @@ class RowProblem:
         """Return how many coordinates there are, slacks among them."""
         return int(self.low.size)
 
-    def stage(self, member: Any, delta: FloatArray, stiffness: FloatArray, pairs: Any) -> RowStage:
-        """Return a stage; ``pairs`` are two coordinates each and a number.
+    def stage(
+        self, member: Any, delta: FloatArray, stiffness: FloatArray, pairs: Any
+    ) -> RowStage | None:
+        """Return a stage; None where the data do not have this curvature.
+
+        ``pairs`` are two coordinates each and a number.
 
         Raises
         ------
         ValueError
-            When signs are wrong, or the data do not have this curvature.
+            When signs are wrong.
         """
         i, j, taken = pairs
         sign = np.where(self.low >= 0.0, 1.0, np.where(self.high <= 0.0, -1.0, 0.0))
@@ -83,7 +87,7 @@ class RowProblem:
         h += (self.matrix.T * stiffness) @ self.matrix - n
         sums = self.q.rows + 2 * stiffness.size + 128
         if not (self.q.sound and certainly_psd(h[np.ix_(on, on)], delta[on], sums)):
-            raise ValueError("the data do not have this curvature")
+            return None
         return RowStage(member, delta, n, stiffness)
 
     def minorant(

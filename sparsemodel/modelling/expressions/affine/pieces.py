@@ -44,6 +44,11 @@ class Piece:
         return self.variable.shape[0] if self.variable.shape else 1
 
     @property
+    def row_places(self) -> IntArray:
+        """Return which entries (rows) of the variable are meant."""
+        return np.arange(self.row_count) if self.rows is None else self.rows
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Return the shape of the piece's value."""
         full = self.variable.shape
